@@ -30,6 +30,7 @@ import learning_study  # noqa: E402  Beside this script.
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EPISODES = 200  # Held-out crouches.
+FEW_EPISODES, FAR_BELOW = 10, 0.9
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -133,6 +134,11 @@ def episodes_of(checkpoint):
     return manifest(checkpoint)["episodes"]
 
 
+def reached(row, env_steps, checkpoint, seconds):
+    row.update(to_threshold_steps=env_steps, to_threshold_episodes=episodes_of(checkpoint),
+               to_threshold_seconds=round(seconds[env_steps], 1))
+
+
 def task_row(arguments, task, seed, steps):
     name = f"directions-{task.config}-s{seed}-{steps}"
     folder = train(arguments, name, f"configs/{task.config}_ars.yaml", seed, steps, arguments.interval or task.interval)
@@ -140,16 +146,21 @@ def task_row(arguments, task, seed, steps):
     row = {"name": task.config, "seed": seed, "steps": steps, "cores": CORES, "to_threshold_steps": "",
            "to_threshold_episodes": "", "to_threshold_seconds": ""}
     all_of_them = checkpoints(folder)
-    for checkpoint in all_of_them:
-        if row["to_threshold_steps"] != "" and checkpoint != all_of_them[-1]:
-            continue  # Once it has been reached only the end counts.
-        result = play(arguments, checkpoint, arguments.episodes or 100)
-        at, value = result["env_steps"], result["return_mean"]
-        if value >= task.threshold and row["to_threshold_steps"] == "":
-            row.update(to_threshold_steps=at, to_threshold_episodes=episodes_of(checkpoint),
-                       to_threshold_seconds=round(seconds[at], 1))
-        row.update(env_steps=at, seconds=round(seconds[at], 1), episodes=episodes_of(checkpoint),
-                   return_mean=round(value, 1), digest=result["digest"])
+    episodes = arguments.episodes or 100
+    for checkpoint in all_of_them[:-1]:
+        # Far below the threshold a few episodes tell so; once it has been reached, only the end counts.
+        if play(arguments, checkpoint, FEW_EPISODES)["return_mean"] < FAR_BELOW * task.threshold:
+            continue
+        result = play(arguments, checkpoint, episodes)
+        if result["return_mean"] >= task.threshold:
+            reached(row, result["env_steps"], checkpoint, seconds)
+            break
+    result = play(arguments, all_of_them[-1], episodes)
+    at, value = result["env_steps"], result["return_mean"]
+    if value >= task.threshold and row["to_threshold_steps"] == "":
+        reached(row, at, all_of_them[-1], seconds)
+    row.update(env_steps=at, seconds=round(seconds[at], 1), episodes=episodes_of(all_of_them[-1]),
+               return_mean=round(value, 1), digest=result["digest"])
     return row
 
 
