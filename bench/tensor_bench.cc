@@ -11,6 +11,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "base/command/arguments.h"
 #include "base/config/algorithm_rules.h"
 #include "base/number/philox.h"
 #include "base/process/clock.h"
@@ -240,7 +241,7 @@ void AddBenchTensor(CLI::App* app, BenchAction* action) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   verb->add_option("--algorithm", options->algorithm, "Train with it, as with --train; default: ppo")
-      ->check(CLI::IsMember(AlgorithmNames()));
+      ->check(OneOf(AlgorithmNames()));
   verb->add_option("--dirs", options->dirs, "Directions of a search, each with --worlds twice; directions.num_dirs")
       ->check(CLI::Range(1, 1 << 20));
   verb->add_option("--device", options->device, "auto, cpu or cuda:N; learner.device");

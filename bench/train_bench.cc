@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "base/command/arguments.h"
 #include "base/config/config_reflection.h"
 #include "base/process/file.h"
 #include "bench/env_loops.h"
@@ -275,7 +276,7 @@ void AddBenchTrain(CLI::App* app, BenchAction* action) {
       ->check(CLI::Range(1, 1000000));
   verb->add_option("--limit", options->limit,
                    "Actions of bare mj_step: random, or policy = what the policies of such a run do, trained first")
-      ->check(CLI::IsMember({"random", "policy"}))
+      ->check(OneOf({"random", "policy"}))
       ->capture_default_str();
   verb->footer("Example:\n  skein bench train --env HalfCheetah-v5 --set sync.mode=overlapped --json train.json");
   verb->callback([options, action] {

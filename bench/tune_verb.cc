@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/command/arguments.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/process/file.h"
@@ -265,7 +266,7 @@ void AddBenchTune(CLI::App* app, BenchAction* action) {
       ->capture_default_str();
   verb->add_option("--config", options.setup.config_path, "Configuration, YAML");
   verb->add_option("--algorithm", flags->algorithm, "What is trained with, where --config and --set do not say it")
-      ->check(CLI::IsMember(AlgorithmNames()));
+      ->check(OneOf(AlgorithmNames()));
   verb->add_option("--set", options.setup.overrides, "Any setting as a.b=value; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");

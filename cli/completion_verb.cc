@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
+#include "base/command/arguments.h"
 #include "base/command/command_table.h"
 #include "base/command/completion.h"
 #include "base/config/nearest_name.h"
@@ -60,9 +61,7 @@ absl::Status PrintCompletion(const CLI::App& app, const std::string& shell) {
 void AddCompletion(CLI::App* app, Action* action) {
   CLI::App* verb = app->add_subcommand("completion", "Print a script that completes verbs, flags and settings");
   auto shell = std::make_shared<std::string>();
-  verb->add_option("shell", *shell, "The shell that is to read it")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  verb->add_option("shell", *shell, "The shell that is to read it")->required()->check(OneOf({"bash", "zsh", "fish"}));
   verb->footer("Example:\n  source <(skein completion bash)");
   verb->callback(
       [=] { *action = [=] { return ReportAndExitCode("skein completion", PrintCompletion(*app, *shell)); }; });

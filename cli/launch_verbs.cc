@@ -72,7 +72,7 @@ void AddSharedFlags(CLI::App* verb, LaunchFlags* flags) {
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
   verb->add_option("--resume", options->resume, "auto goes on where there is a checkpoint, never starts over")
-      ->check(CLI::IsMember({"auto", "must", "never"}))
+      ->check(OneOf({"auto", "must", "never"}))
       ->capture_default_str();
   CLI::Option* const init =
       verb->add_option("--init-from", options->init.from,

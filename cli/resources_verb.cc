@@ -101,7 +101,7 @@ void AddResources(CLI::App* app, Action* action) {
       ->capture_default_str();
   verb->add_option("--as", flags->form,
                    "table; slurm: flags of sbatch for machines that are all alike; helm: values for the chart")
-      ->check(CLI::IsMember({"table", "slurm", "helm"}))
+      ->check(OneOf({"table", "slurm", "helm"}))
       ->capture_default_str();
   verb->add_flag("--json", flags->json, "Print one JSON object");
   verb->footer(

@@ -52,7 +52,7 @@ void AddSweep(CLI::App* app, Action* action) {
   verb->add_option("--name", options->name, "Name of the sweep and of its folder; default: the space file's");
   verb->add_option("--runs-dir", options->runs_dir, "Where the sweep's folder is")->capture_default_str();
   verb->add_option("--resume", options->resume, "auto goes on where there is a journal, never starts over")
-      ->check(CLI::IsMember({"auto", "must", "never"}))
+      ->check(OneOf({"auto", "must", "never"}))
       ->capture_default_str();
   verb->add_option("--slots", options->slots,
                    "Trainings at a time here, or auto = one a core; in a Slurm job one for each of its tasks; 0 = "

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/config/nearest_name.h"
 #include "base/number/philox.h"
 #include "base/process/message_text.h"
 #include "env/registry.h"
@@ -60,7 +61,8 @@ absl::StatusOr<std::unique_ptr<EpisodePolicy>> MakeBaseline(const std::string& n
                                                             const EnvOptions& options, uint64_t seed) {
   if (name == "random") return std::make_unique<RandomActions>(spec, seed);
   if (name != "greedy") {
-    return absl::InvalidArgumentError(absl::StrCat("--baseline: got ", Quoted(name), ", want random or greedy"));
+    return absl::InvalidArgumentError(absl::StrCat("--baseline: got ", Quoted(name), ", want random or greedy",
+                                                   NearestHint(name, {"random", "greedy"}, '-')));
   }
   auto greedy = MakeGreedyPolicy(spec.id, options);
   if (!greedy.ok()) {

@@ -10,6 +10,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/command/arguments.h"
 #include "base/process/exit_code.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
@@ -102,9 +103,7 @@ void AddExport(CLI::App* app, std::function<int()>* action) {
   const auto flags = std::make_shared<ExportFlags>();
   verb->add_option("--checkpoint", flags->checkpoint, "Checkpoint folder, or a run's folder for its newest one")
       ->required();
-  verb->add_option("--format", flags->format, "Of the file")
-      ->required()
-      ->check(CLI::IsMember({"onnx", "safetensors", "c"}));
+  verb->add_option("--format", flags->format, "Of the file")->required()->check(OneOf({"onnx", "safetensors", "c"}));
   verb->add_option("--out", flags->out, "The file; without it policy.onnx, policy.safetensors or policy.h");
   verb->add_option("--name", flags->name, "c: what the names of its functions begin with")->capture_default_str();
   verb->add_flag("--json", flags->json, "Print one JSON object");

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
+#include "base/config/nearest_name.h"
 #include "base/process/file.h"
 #include "base/telemetry/format_count.h"
 #include "env/env_config.h"
@@ -165,8 +166,10 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
   } else if (recipe != "auto" && recipe != "general") {
     const auto text = ReadFile(recipe);
     if (!text.ok()) {
-      return absl::Status(text.status().code(), absl::StrCat("--recipe: ", text.status().message(),
-                                                             "; want auto, general, study, none or a YAML file"));
+      return absl::Status(
+          text.status().code(),
+          absl::StrCat("--recipe: ", text.status().message(), "; want auto, general, study, none or a YAML file",
+                       NearestHint(recipe, {"auto", "general", "study", "none"}, '-')));
     }
     settings = Parse(*text, recipe);
     chosen.note = absl::StrCat("recipe: ", recipe);

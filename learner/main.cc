@@ -32,7 +32,7 @@ void AddFlags(CLI::App* app, skein::LearnerOptions* options, std::string* resume
   app->add_option("--device", options->device,
                   "auto, cpu, cuda or cuda:N; default: the configuration's learner.device");
   app->add_option("--resume", *resume, "Go on from the newest checkpoint: auto, must or never")
-      ->check(CLI::IsMember({"auto", "must", "never"}));
+      ->check(skein::OneOf({"auto", "must", "never"}));
   app->add_option("--stop-at-step", options->stop_at_step,
                   "Stop, with a checkpoint, once so many env steps are trained: schedules still run to total_steps")
       ->transform(skein::WholeNumber(1));

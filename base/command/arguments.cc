@@ -49,16 +49,9 @@ std::vector<std::string> VisibleVerbs(const CLI::App& app) {
   return names;
 }
 
-// "; the nearest is 'train'", or empty.
-std::string Suggestion(const std::string& typed, const std::vector<std::string>& names, char separator) {
-  if (names.empty()) return "";
-  const NearestName nearest = FindNearestName(typed, names, separator);
-  return IsSimilar(typed, nearest) ? absl::StrCat("; the nearest is '", names[nearest.index], "'") : "";
-}
-
 std::string NoSuchVerb(const CLI::App& app, const std::string& typed) {
   const std::vector<std::string> names = VisibleVerbs(app);
-  return absl::StrCat("no verb ", Quoted(typed), Suggestion(typed, names, '-'), "; there are ",
+  return absl::StrCat("no verb ", Quoted(typed), NearestHint(typed, names, '-'), "; there are ",
                       absl::StrJoin(names, ", "));
 }
 
@@ -71,7 +64,7 @@ std::string NoSuchFlag(const CLI::App& app, const std::string& typed) {
   const std::string flag = typed.substr(0, typed.find('='));
   std::vector<std::string> names;
   for (const Flag& known : DescribeCommand(app).flags) names.push_back(known.name);
-  std::string suggestion = Suggestion(flag, names, '-');
+  std::string suggestion = NearestHint(flag, names, '-');
   if (std::count(names.begin(), names.end(), "--set") > 0) {
     const std::string key(absl::StripPrefix(flag, "--"));
     const NearestSetting setting = FindNearestSetting(absl::StrReplaceAll(key, {{"-", "_"}}));
@@ -166,6 +159,16 @@ CLI::Validator WholeNumber(uint64_t least) {
     return "";
   };
   return CLI::Validator(check, "", "whole number");
+}
+
+CLI::Validator OneOf(std::vector<std::string> words) {
+  const std::string description = absl::StrCat("{", absl::StrJoin(words, ","), "}");
+  const auto check = [words = std::move(words)](std::string& text) -> std::string {
+    if (std::count(words.begin(), words.end(), text) > 0) return "";
+    return absl::StrCat("got ", Quoted(text), ", want one of ", absl::StrJoin(words, ", "),
+                        NearestHint(text, words, '-'));
+  };
+  return CLI::Validator(check, description, "one of");
 }
 
 CLI::Validator NumberWithin(double min, double max) {

@@ -13,7 +13,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Command, name, about, footer, hidden, flags, 
 
 namespace {
 
-// The library writes the choices of CLI::IsMember as "TEXT:{auto,must,never}".
+// The library writes the choices of OneOf as "TEXT:{auto,must,never}".
 std::vector<std::string> ChoicesOf(const std::string& type) {
   const size_t begin = type.find('{'), end = type.rfind('}');
   if (begin == std::string::npos || end == std::string::npos) return {};

@@ -98,7 +98,8 @@ std::string ReadEnum(const YAML::Node& node, const FieldDescriptor* field, const
       return "";
     }
   }
-  return absl::StrCat("expected one of ", absl::StrJoin(names, ", "), "; got ", Written(node));
+  return absl::StrCat("expected one of ", absl::StrJoin(names, ", "), "; got ", Written(node),
+                      node.IsScalar() ? NearestHint(node.Scalar(), names, '_') : "");
 }
 
 // Sets a scalar field, or adds to a list; returns what is wrong, or empty.

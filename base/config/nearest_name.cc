@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "base/config/edit_distance.h"
 #include "skein/v1/config.pb.h"
 
@@ -73,8 +74,15 @@ NearestName FindNearestName(const std::string& typed, const std::vector<std::str
 }
 
 bool IsSimilar(const std::string& typed, const NearestName& nearest) {
-  const auto letters = static_cast<int>(typed.size() - std::min(typed.size(), typed.find_first_not_of('-')));
+  const size_t compared = std::min(typed.size(), kCompared);
+  const auto letters = static_cast<int>(compared - std::min(compared, typed.find_first_not_of('-')));
   return 2 * nearest.edits <= letters;
+}
+
+std::string NearestHint(const std::string& typed, const std::vector<std::string>& names, char separator) {
+  if (names.empty()) return "";
+  const NearestName nearest = FindNearestName(typed, names, separator);
+  return IsSimilar(typed, nearest) ? absl::StrCat("; the nearest is '", names[nearest.index], "'") : "";
 }
 
 const std::vector<std::pair<std::string, std::string>>& SettingSynonyms() {

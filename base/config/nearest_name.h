@@ -24,6 +24,9 @@ NearestName FindNearestName(const std::string& typed, const std::vector<std::str
 // Whether the two are alike enough to be named as what the user may have meant: at most half of the letters are edits.
 bool IsSimilar(const std::string& typed, const NearestName& nearest);
 
+// What a message about a wrong name says at its end: "; the nearest is 'train'", or nothing if no name is similar.
+std::string NearestHint(const std::string& typed, const std::vector<std::string>& names, char separator);
+
 // What the settings' last keys are called in other programs of reinforcement learning: {"learning_rate", "lr"}.
 const std::vector<std::pair<std::string, std::string>>& SettingSynonyms();
 

@@ -91,7 +91,7 @@ void AddFit(CLI::App* app, FitAction* action) {
       verb->add_option("--seed", flags->seed, "Instead of seed")->check(WholeNumber())->type_name("NUMBER");
   verb->add_option("--run-dir", flags->run_directory, "Folder of the run; default runs/NAME")->type_name("FOLDER");
   verb->add_option("--resume", flags->resume, "Go on from the newest checkpoint: auto, must or never")
-      ->check(CLI::IsMember({"auto", "must", "never"}))
+      ->check(OneOf({"auto", "must", "never"}))
       ->capture_default_str();
   verb->add_option("--learners", flags->learners, "Ranks on this machine that train together")
       ->check(CLI::Range(1, 1024))

@@ -153,6 +153,7 @@ TEST(MergeYaml, WrongTypesAreErrors) {
 TEST(MergeYaml, EnumsListWhatIsAllowed) {
   EXPECT_EQ(MergeError("sync: {mode: eager}"),
             "run.yaml:1:14: sync.mode: expected one of on_policy, overlapped, async, on_device; got 'eager'");
+  EXPECT_THAT(MergeError("sync: {mode: asnyc}"), HasSubstr("on_device; got 'asnyc'; the nearest is 'async'"));
   EXPECT_THAT(MergeError("sync: {mode: unspecified}"), HasSubstr("expected one of"));
   EXPECT_THAT(MergeError("sync: {mode: ON_POLICY}"), HasSubstr("expected one of"));
   EXPECT_THAT(MergeError("sync: {mode: 1}"), HasSubstr("expected one of"));

@@ -33,6 +33,15 @@ TEST(FindNearestName, IsSimilarUpToHalfOfTheLetters) {
   EXPECT_TRUE(IsSimilar("--evn", FindNearestName("--evn", flags, '-')));  // A swap of neighbours is one edit.
 }
 
+TEST(NearestHint, NamesASimilarNameOnly) {
+  const std::vector<std::string> names = {"auto", "must", "never"};
+  EXPECT_EQ(NearestHint("nevr", names, '-'), "; the nearest is 'never'");
+  EXPECT_EQ(NearestHint("sometimes", names, '-'), "");
+  EXPECT_EQ(NearestHint("", names, '-'), "");
+  EXPECT_EQ(NearestHint(std::string(10'000, 'x'), names, '-'), "");
+  EXPECT_EQ(NearestHint("nevr", {}, '-'), "");
+}
+
 TEST(FindNearestSetting, KnowsWhatOtherProgramsCallIt) {
   const std::pair<const char*, const char*> cases[] = {
       {"ppo.learning_rate", "ppo.lr"},

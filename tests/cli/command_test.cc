@@ -146,6 +146,22 @@ TEST(SkeinCommand, AnEpisodeToDrawNeedsAFile) {
   EXPECT_THAT(ran.text, HasSubstr("--render-episode requires --render"));
 }
 
+TEST(SkeinCommand, NamesTheNearestValue) {
+  for (const char* verb : {"train", "head", "sweep"}) {
+    EXPECT_THAT(Skein({verb, "--resume", "nevr"}).text,
+                HasSubstr("--resume: got 'nevr', want one of auto, must, never; the nearest is 'never'"));
+  }
+  EXPECT_THAT(Skein({"export", "--format", "onx"}).text, HasSubstr("the nearest is 'onnx'"));
+  EXPECT_THAT(Skein({"resources", "--as", "slrum"}).text, HasSubstr("the nearest is 'slurm'"));
+  EXPECT_THAT(Skein({"completion", "bsh"}).text, HasSubstr("the nearest is 'bash'"));
+  EXPECT_THAT(Skein({"tune", "--algorithm", "pppo"}).text, HasSubstr("the nearest is 'ppo'"));
+  EXPECT_THAT(Skein({"eval", "--env", "CartPole-v1", "--baseline", "randm"}).text,
+              HasSubstr("want random or greedy; the nearest is 'random'"));
+  EXPECT_THAT(Skein({"train", "--recipe", "stduy"}).text, HasSubstr("the nearest is 'study'"));
+  EXPECT_THAT(Skein({"train", "--env", "CartPole-v1", "--set", "ppo.lr_schedule=lineer"}).text,
+              HasSubstr("got 'lineer'; the nearest is 'linear'"));
+}
+
 TEST(SkeinCommand, NamesTheNearestVerbFlagOrSetting) {
   EXPECT_THAT(Skein({"trian"}).text, HasSubstr("no verb 'trian'; the nearest is 'train'"));
   EXPECT_THAT(Skein({"certs", "inti"}).text, HasSubstr("skein certs: no verb 'inti'; the nearest is 'init'"));

@@ -58,6 +58,26 @@ TEST(NumberWithin, TakesNumbersOnly) {
   }
 }
 
+TEST(OneOf, TakesTheWordsAndNamesTheNearest) {
+  CLI::App app;
+  std::string word;
+  const CLI::Option* option = app.add_option("--resume", word)->check(OneOf({"auto", "must", "never"}));
+  app.parse("--resume never");
+  EXPECT_EQ(word, "never");
+  EXPECT_THAT(option->get_type_name(), HasSubstr("{auto,must,never}"));
+  const auto message = [&](const std::string& text) -> std::string {
+    try {
+      app.parse("--resume " + text);
+    } catch (const CLI::ParseError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message("nevr"), "--resume: got 'nevr', want one of auto, must, never; the nearest is 'never'");
+  EXPECT_EQ(message("sometimes"), "--resume: got 'sometimes', want one of auto, must, never");
+  EXPECT_NE(message("Auto"), "");
+}
+
 TEST(WholeNumber, TakesExponentsIfTheNumberIsWhole) {
   CLI::App app;
   uint64_t number = 0;

@@ -13,6 +13,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 LaunchOptions Train(const std::string& env) {
@@ -102,7 +103,9 @@ TEST(Recipe, ARunNeedsAnEnvironmentOrAConfiguration) {
   EXPECT_THAT(PlanLaunch(set, 2)->notes.front(), StartsWith("recipe: configs/cartpole_ppo.yaml"));
   const absl::Status typo = PlanLaunch({.recipe = "stduy"}, 2).status();
   EXPECT_TRUE(absl::IsNotFound(typo));
-  EXPECT_THAT(std::string(typo.message()), HasSubstr("want auto, general, study, none or a YAML file"));
+  EXPECT_THAT(std::string(typo.message()),
+              HasSubstr("want auto, general, study, none or a YAML file; the nearest is 'study'"));
+  EXPECT_THAT(std::string(PlanLaunch({.recipe = "/mine.yaml"}, 2).status().message()), Not(HasSubstr("nearest")));
   EXPECT_THAT(std::string(PlanLaunch(Train("CartPole-v7"), 2).status().message()), HasSubstr("'CartPole-v1'"));
 }
 
