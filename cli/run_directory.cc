@@ -56,10 +56,11 @@ absl::Status MakeRunFolder(const std::string& path) {
   return absl::PermissionDeniedError(made.message());
 }
 
-// What a run's processes write in its folder must be there: a link would lead them elsewhere. (Logs of processes and
-// TensorBoard's files have names of their own, and are opened without following links.)
+// What a run's processes write in its folder must be there: a link would lead them elsewhere, or be replaced. (Logs of
+// processes and TensorBoard's files have names of their own, and are opened without following links.)
 absl::Status CheckNoLinks(const std::string& folder) {
-  for (const char* name : {"checkpoints", "coordinator", "log", "log.jsonl", "metrics.jsonl"}) {
+  for (const char* name : {"checkpoints", "config.yaml", "coordinator", "coordinator/lock", "coordinator/log",
+                           "eval.json", "log", "log.jsonl", "metrics.jsonl"}) {
     const std::string path = absl::StrCat(folder, "/", name);
     std::error_code ignored;
     if (fs::is_symlink(fs::symlink_status(path, ignored))) {

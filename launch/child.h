@@ -28,8 +28,8 @@ class Child {
     ResourceShare share;
     ShareEnforcer* enforcer = nullptr;  // Holds it to `share`; null: not held. Must outlive the child.
   };
-  // Unavailable: no such program (says what to do). Internal: the system could not start it. Others: as
-  // ShareEnforcer::Hold().
+  // Unavailable: no such program (says what to do). PermissionDenied: the log is a symbolic link. Internal: the system
+  // could not start it. Others: as ShareEnforcer::Hold().
   static absl::StatusOr<std::unique_ptr<Child>> Start(const Options& options);
 
   const std::string& name() const { return options_.name; }

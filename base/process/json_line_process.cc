@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "base/process/clock.h"
+#include "base/process/no_links.h"
 #include "base/process/subprocess.h"
 #include "base/process/system_error.h"
 
@@ -44,6 +45,7 @@ absl::StatusOr<std::unique_ptr<JsonLineProcess>> JsonLineProcess::Start(const st
   int log = -1;
   if (const std::string& path = options.log_path; !path.empty()) {
     log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (log < 0 && errno == ELOOP) return LinkError(path);
     if (log < 0) return SystemError(errno, absl::StrCat("cannot write ", path));
   }
   const absl::Cleanup close_log = [log] {

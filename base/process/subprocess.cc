@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/process/clock.h"
+#include "base/process/no_links.h"
 
 namespace skein {
 namespace {
@@ -96,6 +97,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const Options& opt
   posix_spawn_file_actions_addopen(&setup.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (!options.output_path.empty()) {
     const int fd = open(options.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0 && errno == ELOOP) return LinkError(options.output_path);
     if (fd < 0) return Refused(absl::StrCat("cannot write ", options.output_path), errno);
     setup.to_close.push_back(fd);
     posix_spawn_file_actions_adddup2(&setup.actions, fd, STDERR_FILENO);

@@ -26,7 +26,8 @@ class Subprocess {
     std::vector<std::string> extra_env;  // "NAME=value", added to this process's environment.
     std::vector<std::string> unset_env;  // Names that are removed from the environment first.
   };
-  // NotFound: no such program. Internal: the system could not start it.
+  // NotFound: no such program. PermissionDenied: output_path is a symbolic link. Internal: the system could not start
+  // it.
   static absl::StatusOr<std::unique_ptr<Subprocess>> Spawn(const Options& options);
   ~Subprocess();
 

@@ -53,6 +53,21 @@ TEST(Subprocess, GivesTheSignalThatEndedIt) {
   EXPECT_EQ(child->Wait(absl::InfiniteDuration()), 128 + 9);
 }
 
+TEST(Subprocess, DoesNotWriteThroughALink) {
+  const std::string link = testing::TempDir() + "/skein_subprocess_link", target = link + "_target";
+  std::filesystem::remove(link);
+  ASSERT_TRUE(WriteFileSynced(target, "old").ok());
+  std::filesystem::create_symlink(target, link);
+  Subprocess::Options options = Shell("echo new");
+  options.output_path = link;
+  const absl::Status status = Subprocess::Spawn(options).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("skein_subprocess_link is a symbolic link"));
+  EXPECT_EQ(ReadFile(target).value(), "old");
+  std::filesystem::remove(link);
+  std::filesystem::remove(target);
+}
+
 TEST(Subprocess, RunsUntilItIsSignalled) {
   const auto child = Start(CapturedShell("echo ready; exec sleep 1000"));
   ASSERT_TRUE(child->ReadLine(kPatience).ok());

@@ -71,10 +71,12 @@ TEST(RunDirectory, FollowsNoSymbolicLinkThatIsItsLock) {
 }
 
 TEST(RunDirectory, FollowsNoSymbolicLinkWithinIt) {
-  for (const char* name : {"checkpoints", "coordinator", "log", "log.jsonl", "metrics.jsonl"}) {
+  for (const char* name : {"checkpoints", "config.yaml", "coordinator", "coordinator/lock", "coordinator/log",
+                           "eval.json", "log", "log.jsonl", "metrics.jsonl"}) {
     const ScratchFolder folder, elsewhere;
-    folder.Write("run/config.yaml", "name: run\n");
-    ASSERT_EQ(symlink(elsewhere.path().c_str(), (folder.path() + "/run/" + name).c_str()), 0);
+    const std::filesystem::path link = folder.path() + "/run/" + name;
+    std::filesystem::create_directories(link.parent_path());
+    std::filesystem::create_symlink(elsewhere.path(), link);
     const auto directory = RunDirectory::Open(folder.path(), Config(), ResumeMode::kAuto);
     EXPECT_TRUE(absl::IsPermissionDenied(directory.status())) << directory.status();
     EXPECT_THAT(directory.status().message(), HasSubstr(std::string("run/") + name + " is a symbolic link"));
