@@ -200,10 +200,13 @@ TEST(TrainingWatch, WarnsOfSeveralActorsThatWaitForTheLearner) {
   EXPECT_THAT(Timed(200, 1, 0.1, 0.9, 4), IsEmpty());
 }
 
-// Statistics of real runs. To record one (TOTAL is its total_steps):
+// Statistics of whole runs: of each recipe of docs/benchmarks/recipes.md, and of bad ones. To record one (TOTAL is its
+// total_steps):
 //   echo progress,kl,clip_fraction,explained_variance,entropy
 //   jq -r '[.env_steps / TOTAL, .update.kl, .update.clip_fraction, .update.explained_variance, .update.entropy] | @csv'
 //      runs/NAME/metrics.jsonl
+// inverted_pendulum.csv also has .episode_return_mean, as return_mean, and the most that the return_spread of returns
+// from 1 to 1,000 with that mean can be: sqrt((1,000 - mean) (mean - 1)) / mean (Bhatia and Davis 2000).
 std::vector<std::string> WatchedSeries(const std::string& name, TrainingWatch watch) {
   std::ifstream file("tests/learner/training_series/" + name + ".csv");
   std::string line;
@@ -214,10 +217,21 @@ std::vector<std::string> WatchedSeries(const std::string& name, TrainingWatch wa
   while (std::getline(file, line)) {
     const std::vector<std::string> cells = absl::StrSplit(line, ',');
     UpdateStats stats;
-    std::vector<double> values(cells.size());
-    for (size_t i = 0; i < cells.size(); ++i) EXPECT_TRUE(absl::SimpleAtod(cells[i], &values[i])) << line;
-    for (size_t i = 1; i < cells.size(); ++i) stats.Add(names.at(i), values[i]);
-    for (std::string& warning : watch.Observe({.stats = &stats, .progress = values[0]})) {
+    TrainingWatch::Iteration iteration{.stats = &stats};
+    for (size_t i = 0; i < cells.size(); ++i) {
+      double value = 0;
+      EXPECT_TRUE(absl::SimpleAtod(cells[i], &value)) << line;
+      if (names.at(i) == "progress") {
+        iteration.progress = value;
+      } else if (names[i] == "return_mean") {
+        iteration.return_mean = value;
+      } else if (names[i] == "return_spread") {
+        iteration.return_spread = value;
+      } else {
+        stats.Add(names[i], value);
+      }
+    }
+    for (std::string& warning : watch.Observe(iteration)) {
       all.push_back(std::move(warning));
     }
     ++updates;
@@ -227,15 +241,24 @@ std::vector<std::string> WatchedSeries(const std::string& name, TrainingWatch wa
 }
 
 TEST(TrainingWatch, SaysNothingOfTheShippedRecipes) {
+  EXPECT_THAT(WatchedSeries("ant", Reals(8)), IsEmpty());
   EXPECT_THAT(WatchedSeries("cartpole", Choices(2)), IsEmpty());
   EXPECT_THAT(WatchedSeries("half_cheetah", Reals(6)), IsEmpty());
   EXPECT_THAT(WatchedSeries("hopper", Reals(3)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("humanoid", Reals(17)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("humanoid_standup", Reals(17)), IsEmpty());
   EXPECT_THAT(WatchedSeries("inverted_double_pendulum", Reals(1)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("inverted_pendulum", Reals(1)), IsEmpty());
   EXPECT_THAT(WatchedSeries("latency", Reals(1)), IsEmpty());
   EXPECT_THAT(WatchedSeries("mountain_car_continuous", Reals(1)), IsEmpty());
   EXPECT_THAT(WatchedSeries("pendulum", Reals(1)), IsEmpty());
   EXPECT_THAT(WatchedSeries("pusher", Reals(7)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("quadruped_stand", Reals(8)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("reacher", Reals(2)), IsEmpty());
   EXPECT_THAT(WatchedSeries("repeat_previous", Choices(4)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("sticky_cartpole", Choices(2)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("swimmer", Reals(2)), IsEmpty());
+  EXPECT_THAT(WatchedSeries("uav_cover", Choices(9)), IsEmpty());
   EXPECT_THAT(WatchedSeries("uav_navigate", Choices(9)), IsEmpty());
   EXPECT_THAT(WatchedSeries("walker2d", Reals(6)), IsEmpty());
 }
