@@ -50,8 +50,9 @@ skein_compile_tests_together(learner
 skein_compile_tests_together(learner
   checkpoint_damage_test.cc checkpoint_test.cc listener_test.cc peer_mesh_test.cc)
 skein_compile_tests_together(learner
-  admission_test.cc async_collector_test.cc checked_copy_test.cc collector_memory_test.cc collector_share_test.cc
-  collector_test.cc direction_collect_test.cc dishonest_actor_test.cc env_share_test.cc failure_streak_test.cc)
+  admission_test.cc async_collector_test.cc checked_copy_test.cc collector_history_test.cc collector_memory_test.cc
+  collector_share_test.cc collector_test.cc direction_collect_test.cc dishonest_actor_test.cc env_share_test.cc
+  failure_streak_test.cc)
 skein_compile_tests_together(learner
   float_reader_test.cc late_tickets_test.cc metrics_test.cc packed_fragment_test.cc progress_test.cc step_account_test.cc
   step_ledger_test.cc ticket_office_ahead_test.cc ticket_office_test.cc staged_columns_test.cc ticket_timing_test.cc)

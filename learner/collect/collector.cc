@@ -122,6 +122,7 @@ v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, ui
     place = intake_.Decide(actor, header, valid, sized, checked.state, &receipt);
     if (place && !office_.groups().relocatable()) restarted_by_actors_ += header.restarted_episodes();
     ExportAccount();
+    if (!place) Record(actor, header, receipt);
   }
   metrics_->AddStage(LearnerMetrics::Stage::kReceive, received - begin);
   if (place) {
@@ -135,9 +136,9 @@ v1::Receipt Collector::Receive(const ConnectionId& actor, const Frame& frame, ui
       metrics_->CountQuarantinedFragment();
     }
     metrics_->AddStage(LearnerMetrics::Stage::kAdmit, MonotonicNow() - received);
+    Record(actor, header, receipt);  // Before anyone can take the iteration that this makes whole.
   }
   metrics_->CountFragment(receipt.result(), bytes, checked.saved_bytes);
-  Record(actor, header, receipt);
   if (receipt.result() == v1::RECEIPT_RESULT_REJECTED) {
     spdlog::warn("fragment {} of {} rejected: {}", header.sequence(), Printable(actor.actor_id),
                  Printable(receipt.message()));
