@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "tests/integration/run_files.h"
@@ -15,6 +16,7 @@
 namespace skein {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -124,6 +126,37 @@ TEST(Train, AnEnvironmentAloneTakesItsRecipe) {
   EXPECT_EQ(Digest(folder.path() + "/runs/recipe"), Digest(folder.path() + "/runs/named"));
   // The same command goes on.
   EXPECT_THAT(train("recipe", {"--env", "CartPole-v1"}, "6144"), HasSubstr("resuming at 4,096 of 6,144"));
+}
+
+// Whatever a program says of runs, checkpoints or coordinators before this one.
+const char* const kTalkOfThePast =
+    "(lost|earlier|before this one|[Rr]esum|went on|goes on|damaged|aside|no checkpoint)";
+
+TEST(Train, AFirstRunDoesNotTalkOfWhatWasBefore) {
+  const char* const bin = std::getenv("SKEIN_BIN");
+  ASSERT_NE(bin, nullptr);
+  const std::string skein = std::filesystem::absolute(bin) / "skein";
+  for (const bool has_folder : {false, true}) {  // Of the run, with nothing in it.
+    const ScratchFolder folder;
+    if (has_folder) std::filesystem::create_directories(folder.path() + "/runs/first");
+    const Ended ended = RunToEnd("/usr/bin/env", {"-C", folder.path(), skein, "train", "--env", "CartPole-v1",
+                                                  "--steps", "2048", "--no-eval", "--name", "first"});
+    EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+    EXPECT_THAT(ended.err, IsEmpty());
+    const std::vector<std::string> lines = absl::StrSplit(ended.out, '\n');
+    EXPECT_THAT(lines[0], StartsWith("recipe: configs/cartpole_ppo.yaml"));
+    EXPECT_THAT(lines, Contains("run directory: runs/first"));
+    for (const std::string& line : lines) {
+      if (absl::StartsWith(line, "step account: ")) continue;  // Has a column of lost steps.
+      EXPECT_THAT(FirstMatch(line, kTalkOfThePast), IsEmpty()) << line;
+    }
+    EXPECT_THAT(folder.Read("runs/first/log/coordinator.log"), HasSubstr("coordinator of run first-"));
+    for (const char* log : {"log/coordinator.log", "log/learner.log", "log/actor-1.log", "log.jsonl"}) {
+      const std::string text = folder.Read(std::string("runs/first/") + log);
+      EXPECT_FALSE(text.empty()) << log;
+      EXPECT_THAT(FirstMatch(text, kTalkOfThePast), IsEmpty()) << text;
+    }
+  }
 }
 
 TEST(Train, SaysWhereALearningRateIsTooHigh) {
