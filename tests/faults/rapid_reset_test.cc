@@ -30,9 +30,10 @@ struct Flood {
   std::string kind;
   std::string token;  // "right": the run's.
   bool deaf = false;
+  bool tls = false;  // With the certificate of an actor of the run.
 };
 
-// An actor at work, with the heartbeats and leases of the defaults and a token.
+// An actor at work, with the heartbeats and leases of the defaults and a token, by TLS if the flood is.
 class FaultRow24Flood : public testing::TestWithParam<Flood> {
  protected:
   FaultRow24Flood() {
@@ -52,6 +53,10 @@ class FaultRow24Flood : public testing::TestWithParam<Flood> {
     if (GetParam().token == "right") arguments.insert(arguments.end(), {"--token", credentials_.token()});
     if (GetParam().token == "wrong") arguments.insert(arguments.end(), {"--token", "a token of another run"});
     if (GetParam().deaf) arguments.push_back("--deaf");
+    if (GetParam().tls) {
+      const CredentialFiles files = credentials_.Of("actor");
+      arguments.insert(arguments.end(), {"--tls-cert", files.tls_cert, "--tls-key", files.tls_key});
+    }
     Running attacker(HTTP2_ATTACKER, arguments);
     size_t most = 0;
     double oldest = 0;
@@ -80,7 +85,7 @@ class FaultRow24Flood : public testing::TestWithParam<Flood> {
     }));
   }
 
-  const CredentialFolder credentials_{/*tls=*/false};
+  const CredentialFolder credentials_{GetParam().tls};
   Cluster cluster_{{"total_steps=1000000000", "coordinator.heartbeat_seconds=1", "coordinator.lease_seconds=5"}};
   std::unique_ptr<Running> actor_;
 };
@@ -91,14 +96,18 @@ TEST_P(FaultRow24Flood, CostsACoordinatorAndALearnerLittle) {
   Survive(&cluster_.learner(), LearnerAddress(&cluster_), "/skein.v1.Learner/Collect");
 }
 
-INSTANTIATE_TEST_SUITE_P(, FaultRow24Flood,
-                         testing::Values(Flood{"ResetWithoutAToken", "reset", ""},
-                                         Flood{"ResetWithAWrongToken", "reset", "wrong"},
-                                         Flood{"ResetWithTheRightToken", "reset", "right"}, Flood{"Ping", "ping", ""},
-                                         Flood{"Settings", "settings", ""}, Flood{"DeafCalls", "call", "right", true},
-                                         Flood{"DeafPing", "ping", "", true},
-                                         Flood{"DeafSettings", "settings", "", true}),
-                         [](const auto& one) { return one.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    , FaultRow24Flood,
+    testing::Values(Flood{"ResetWithoutAToken", "reset", ""}, Flood{"ResetWithAWrongToken", "reset", "wrong"},
+                    Flood{"ResetWithTheRightToken", "reset", "right"}, Flood{"Ping", "ping", ""},
+                    Flood{"Settings", "settings", ""}, Flood{"DeafCalls", "call", "right", true},
+                    Flood{"DeafPing", "ping", "", true}, Flood{"DeafSettings", "settings", "", true},
+                    Flood{"TlsResetWithoutAToken", "reset", "", false, true},
+                    Flood{"TlsResetWithAWrongToken", "reset", "wrong", false, true},
+                    Flood{"TlsResetWithTheRightToken", "reset", "right", false, true},
+                    Flood{"TlsPing", "ping", "", false, true}, Flood{"TlsSettings", "settings", "", false, true},
+                    Flood{"TlsDeafCalls", "call", "right", true, true}, Flood{"TlsDeafPing", "ping", "", true, true}),
+    [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace skein
