@@ -35,6 +35,7 @@ namespace {
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
 constexpr absl::Duration kToFail = absl::Milliseconds(200);
 constexpr absl::Duration kToStop = absl::Seconds(60);  // A step and a checkpoint.
+constexpr absl::Duration kToSay = absl::Seconds(10);
 
 // That ExitCodeOf() turns into `code` again.
 absl::StatusCode CodeOf(int code) {
@@ -71,6 +72,8 @@ class FitGroup {
   void Signal(int signal_number) {
     for (const auto& process : processes_) process->Signal(signal_number);
   }
+  // The code of rank 0, which says itself why it ends; nullopt: it runs on.
+  std::optional<int> WaitForFirst() { return processes_[0]->Wait(kToSay); }
   // Signals all and waits for them.
   void Stop(int signal_number);
 
@@ -180,8 +183,14 @@ absl::Status RunFitGroup(uint32_t ranks, const FitOptions& options, ShutdownSign
     if (ended->is_lost()) {
       absl::SleepFor(kToFail);  // For the cause, if this rank only lost another one.
       ended = group.Look();
+      stopping |= shutdown->signalled();  // A terminal's signal reaches the ranks, too, and perhaps first.
     }
+    const bool has_said_why = stopping && ended->code == kExitTryAgain && group.WaitForFirst() == kExitTryAgain;
     group.Stop(SIGKILL);
+    if (has_said_why) EndProcess(kExitTryAgain);
+    if (stopping && ended->code == 128 + SIGTERM) {  // Its program was still being loaded.
+      return absl::CancelledError("stopped on request before the training began");
+    }
     if (!ended->is_lost()) {
       if (ended->rank == 0) EndProcess(ended->code);
       return absl::Status(CodeOf(ended->code), absl::StrCat("rank ", ended->rank, ": ", group.LastLine(ended->rank)));

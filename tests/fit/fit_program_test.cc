@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "tests/fit/text_file.h"
 #include "tests/testing/program.h"
+#include "tests/testing/wait_until.h"
 
 namespace skein {
 namespace {
@@ -221,6 +222,18 @@ TEST(FitProgram, TrainsTheSameBitsWithTwoLearnersAndAfterOneIsKilled) {
   EXPECT_THAT(both.Output(), HasSubstr("2 ranks"));
   EXPECT_NE(DigestIn(alone.out), "");
   EXPECT_EQ(DigestIn(both.Output()), DigestIn(alone.out));
+}
+
+TEST(FitProgram, SaysInOneLineThatTwoLearnersAreStoppedWhileTheyReadData) {
+  const std::string folder = FreshFolder("stopped-reading");
+  std::string text;
+  for (int i = 0; i < 8'000'000; ++i) text += "1 2 3 4\n";
+  WriteText(folder + "/normal.txt", text);
+  Running both("skein", Arguments(folder, {"--learners", "2"}));
+  ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(folder + "/run/data"); }, absl::Minutes(1)));
+  both.Signal(SIGTERM);
+  EXPECT_EQ(both.WaitForEnd(), 75);
+  EXPECT_EQ(both.Output(), "skein fit: stopped on request while the data were read\n");
 }
 
 // As torchrun starts them, each with its own place in the variables.
