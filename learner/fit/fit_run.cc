@@ -2,7 +2,6 @@
 #include "learner/fit/fit_run.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -23,6 +22,7 @@
 #include "learner/fit/fit_ranks.h"
 #include "learner/fit/fit_report.h"
 #include "learner/fit/fit_trainer.h"
+#include "learner/fit/work_progress.h"
 #include "learner/ranks/rank_group.h"
 #include "learner/run/checkpoint.h"
 #include "learner/sequence/epoch_order.h"
@@ -94,15 +94,9 @@ double FitRun::Done() const {
 }
 
 absl::Status FitRun::OpenData() {
-  std::atomic<int64_t> said{0};
-  const absl::Duration begin = MonotonicNow();
+  WorkProgress reading([this](const std::string& line) { Say(line); }, MonotonicNow());
   const auto progress = [&](double share) {
-    const auto seconds = absl::ToInt64Seconds(MonotonicNow() - begin);
-    if (leads_ && seconds >= said + 5) {
-      said = seconds;
-      const double left = share > 0 ? static_cast<double>(seconds) * (1 - share) / share : -1;
-      Say(absl::StrFormat("reading the data: %.0f%%, ETA %s", 100 * share, FormatSeconds(left)));
-    }
+    reading.Set("reading the data", share, MonotonicNow());
     return !shutdown_->signalled();
   };
   const absl::Status status = InTurn(ranks_, [&] {
@@ -293,7 +287,11 @@ absl::Status FitRun::Finish() {
     return absl::OkStatus();
   }
   if (!leads_) return absl::OkStatus();
-  const auto choice = trainer_->ChooseFinalLimits(*store_);
+  WorkProgress choosing([this](const std::string& line) { Say(line); }, MonotonicNow());
+  const auto choice = trainer_->ChooseFinalLimits(*store_, [&](const char* what, double share) {
+    choosing.Set(what, share, MonotonicNow());
+    return !shutdown_->signalled();
+  });
   if (!choice.ok()) return choice.status();
   const LimitChoice& alone = choice->alone;
   const DetectionChoice* const chosen = alone.sequences > 0 || SetsLimit(config_.detect()) ? &*choice : nullptr;
@@ -365,7 +363,8 @@ absl::Status FitRun::Run() {
     if (absl::Status s = EndEpoch(); !s.ok()) return s;
   }
   const absl::Status finished = Finish();
-  report_->End(finished, stopped_ && !trainer_->progress().finished, checkpoint_path_);
+  const bool cancelled = absl::IsCancelled(finished), stopped = stopped_ && !trainer_->progress().finished;
+  report_->End(cancelled ? absl::OkStatus() : finished, cancelled || stopped, checkpoint_path_);
   return finished;
 }
 

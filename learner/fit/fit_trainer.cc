@@ -217,11 +217,14 @@ bool FitTrainer::IsFinished() const {
          (patience > 0 && progress_.epoch - progress_.best_epoch >= patience);
 }
 
-absl::StatusOr<DetectionChoice> FitTrainer::ChooseFinalLimits(const SequenceStore& store) {
+absl::StatusOr<DetectionChoice> FitTrainer::ChooseFinalLimits(const SequenceStore& store,
+                                                              const ChoiceProgress& progress) {
   const torch::Tensor best = best_.cpu().contiguous();
   NetWeights weights(&layout_);
   weights.Update(best.data_ptr<float>());
-  return ChooseDetection(config_.detect(), store, layout_, weights);
+  const uint32_t set = config_.train().threads();
+  const uint32_t threads = set > 0 ? set : std::max(1u, std::thread::hardware_concurrency());
+  return ChooseDetection(config_.detect(), store, layout_, weights, threads, progress);
 }
 
 Checkpoint FitTrainer::Save(const std::string& data_digest, const DetectionChoice* choice) const {

@@ -40,8 +40,8 @@ class FitTrainer {
   // Ends an epoch: updates early stopping, keeps the parameters if they are the best so far. Without a held-out part
   // the newest ones are the best.
   void EndEpoch(double held_out_loss, bool has_held_out);
-  // With the best parameters: chooses the limits from the held-out part.
-  absl::StatusOr<DetectionChoice> ChooseFinalLimits(const SequenceStore& store);
+  // With the best parameters: chooses the limits from the held-out part, on train.threads or all cores.
+  absl::StatusOr<DetectionChoice> ChooseFinalLimits(const SequenceStore& store, const ChoiceProgress& progress);
 
   FitProgress& progress() { return progress_; }
   int64_t parameter_count() const;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/statusor.h"
 #include "learner/sequence/anomaly.h"
@@ -28,8 +29,13 @@ struct DetectionChoice {
   const Limits& limits() const { return has_known ? others.limits : alone.limits; }
 };
 
-// Chooses it from the held-out part of `store`. Errors as SequenceStore::Read.
+// Is told what is done, and its share, from several threads. false: the caller wants no more.
+using ChoiceProgress = std::function<bool(const char* what, double share)>;
+
+// Chooses it from the held-out part of `store`. The same for any number of `threads`, which each keep one block and one
+// pass in memory. Errors as SequenceStore::Read; Cancelled, if `progress` wants no more.
 absl::StatusOr<DetectionChoice> ChooseDetection(const v1::FitDetectConfig& detect, const SequenceStore& store,
-                                                const NetLayout& layout, const NetWeights& weights);
+                                                const NetLayout& layout, const NetWeights& weights, uint32_t threads,
+                                                const ChoiceProgress& progress);
 
 }  // namespace skein

@@ -22,6 +22,9 @@ class KnownCounts {
   void Add(absl::Span<const uint32_t> classes, bool cut);
   bool Contains(absl::Span<const uint32_t> classes, bool cut) const;
 
+  // Adds those of `other`.
+  void Merge(const KnownCounts& other) { hashes_.insert(other.hashes_.begin(), other.hashes_.end()); }
+
   size_t size() const { return hashes_.size(); }
   std::vector<uint64_t> Sorted() const;  // The same for the same vectors, in whatever order they came.
 

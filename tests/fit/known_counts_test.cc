@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "learner/sequence/detection_choice.h"
 #include "learner/sequence/fit_settings.h"
 #include "tests/fit/text_file.h"
@@ -42,10 +44,13 @@ TEST(KnownCounts, AreTheSameAfterTheyWereStored) {
   EXPECT_FALSE(again.Contains(Classes{7, 7}, false));
 }
 
-// What is chosen from 500 sequences, of which `odd` have counts of their own; the net has not been trained.
-DetectionChoice Choose(int odd, bool known_counts, uint64_t* held = nullptr) {
+bool GoOn(const char* /*what*/, double /*share*/) { return true; }
+
+// What is chosen from `all` sequences, of which `odd` have counts of their own; the net has not been trained.
+absl::StatusOr<DetectionChoice> ChooseFrom(int all, int odd, bool known_counts, uint32_t threads,
+                                           const ChoiceProgress& progress, uint64_t* held = nullptr) {
   std::string text;
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < all; ++i) {
     text += "1 2 3 ";
     for (int k = 0; k < (i < odd ? i + 1 : 0); ++k) text += "2 ";
     text += "\n";
@@ -61,7 +66,11 @@ DetectionChoice Choose(int odd, bool known_counts, uint64_t* held = nullptr) {
   NetWeights weights(&layout);
   weights.Update(values.data());
   config.mutable_detect()->set_known_counts(known_counts);
-  return *ChooseDetection(config.detect(), *store, layout, weights);
+  return ChooseDetection(config.detect(), *store, layout, weights, threads, progress);
+}
+
+DetectionChoice Choose(int odd, bool known_counts, uint64_t* held = nullptr) {
+  return *ChooseFrom(500, odd, known_counts, 1, GoOn, held);
 }
 
 TEST(ChooseDetection, ChoosesTheLimitFromHeldOutSequencesWithOtherCounts) {
@@ -92,6 +101,43 @@ TEST(ChooseDetection, IsOfTheModelAloneUnlessCountsAreWanted) {
   EXPECT_EQ(choice.known.size(), 0);
   EXPECT_EQ(&choice.limits(), &choice.alone.limits);
   EXPECT_EQ(choice.alone.limits.probability, with.alone.limits.probability);
+}
+
+TEST(ChooseDetection, ChoosesTheSameOnAnyNumberOfThreads) {
+  const auto one = ChooseFrom(8000, 90, true, 1, GoOn);
+  ASSERT_TRUE(one.ok()) << one.status();
+  for (const uint32_t threads : {2, 3, 16}) {
+    const auto more = ChooseFrom(8000, 90, true, threads, GoOn);
+    ASSERT_TRUE(more.ok()) << more.status();
+    EXPECT_EQ(more->alone.limits.probability, one->alone.limits.probability);
+    EXPECT_EQ(more->alone.limits.top_g, one->alone.limits.top_g);
+    EXPECT_EQ(more->others.limits.probability, one->others.limits.probability);
+    EXPECT_EQ(more->others.limits.top_g, one->others.limits.top_g);
+    EXPECT_EQ(more->alone.sequences, one->alone.sequences);
+    EXPECT_EQ(more->new_counts, one->new_counts);
+    EXPECT_EQ(more->known.Sorted(), one->known.Sorted());
+  }
+}
+
+TEST(ChooseDetection, TellsHowFarItIsAndEndsWhenItIsTold) {
+  std::vector<std::string> told;
+  std::map<std::string, double> shares;
+  const auto tell = [&](const char* what, double share) {
+    if (told.empty() || told.back() != what) told.push_back(what);
+    EXPECT_GE(share, shares[what]);
+    shares[what] = share;
+    return true;
+  };
+  ASSERT_TRUE(ChooseFrom(5000, 9, true, 1, tell).ok());
+  EXPECT_EQ(told, (std::vector<std::string>{"count vectors of the training part", "limits from held-out sequences",
+                                            "count vectors of the held-out part"}));
+  for (const std::string& what : told) {
+    EXPECT_EQ(shares[what], 1) << what;
+    const auto stopped = ChooseFrom(5000, 9, true, 3, [&](const char* now, double share) {
+      return now != what || share == 0;  // Within it.
+    });
+    EXPECT_TRUE(absl::IsCancelled(stopped.status())) << stopped.status();
+  }
 }
 
 }  // namespace
