@@ -232,7 +232,8 @@ absl::Status FitRun::TrainEpoch() {
       stopped_ = true;
       return absl::OkStatus();
     }
-    if (save_every > 0 && p.steps % save_every == 0) {
+    // After an epoch's last step EndEpoch() saves, once the step's line is written.
+    if (save_every > 0 && p.steps % save_every == 0 && p.next_batch < steps_per_epoch_) {
       if (absl::Status s = Save(nullptr, false); !s.ok()) return s;
     }
   }
@@ -272,7 +273,9 @@ absl::Status FitRun::EndEpoch() {
                       p.best_epoch == p.epoch ? " (best)" : "",
                       FormatCount(static_cast<uint64_t>(report_->keys_per_second())), FormatSeconds(eta)));
   // After the last epoch in any case: to choose the limits of `skein detect` takes a while, too.
-  if (!p.finished && MonotonicNow() - saved_ < absl::Seconds(config_.checkpoint().min_seconds())) {
+  const uint32_t save_every = config_.checkpoint().save_interval();
+  const bool step_is_due = save_every > 0 && p.steps % save_every == 0;
+  if (!p.finished && !step_is_due && MonotonicNow() - saved_ < absl::Seconds(config_.checkpoint().min_seconds())) {
     return absl::OkStatus();
   }
   return Save(nullptr, p.finished);

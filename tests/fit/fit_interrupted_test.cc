@@ -4,18 +4,26 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "base/process/file.h"
 #include "tests/fit/text_file.h"
 #include "tests/testing/program.h"
+#include "tests/testing/scrape.h"
+#include "tests/testing/wait_until.h"
 
 namespace skein {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using Json = nlohmann::json;
 
 // `count` different lines of `keys` keys each.
 std::string WriteLines(const std::string& folder, int count, int keys) {
@@ -59,6 +67,35 @@ TEST(FitInterrupted, WhileItChoosesLimitsItEndsAndChoosesThemWhenItIsCalledAgain
     EXPECT_THAT(again.out, HasSubstr("goes on from "));
     EXPECT_EQ(FirstMatch(again.out, "checkpoint \\S+, digest ([0-9a-f]+)"), digest);
   }
+}
+
+// Between the epoch's last step, after which a checkpoint is due, and the end of the held-out part.
+TEST(FitInterrupted, KilledBeforeAnEpochsEvaluationItLosesNoLineOfItsLastStep) {
+  const std::string folder = FreshFolder("killed-evaluating"), data = WriteLines(folder, 3000, 400),
+                    run = folder + "/run";
+  const std::vector<std::string> arguments = Fit(data, run,
+                                                 {"train.epochs=2", "data.holdout=0.9", "train.batch_size=128",
+                                                  "logging.log_interval=1", "checkpoint.save_interval=1"});
+  Running fit("skein", arguments);
+  int port = 0, steps = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(fit.WaitForOutput("metrics at http://127\\.0\\.0\\.1:(\\d+)/metrics"), &port));
+  ASSERT_TRUE(absl::SimpleAtoi(FirstMatch(fit.WaitForOutput("(data: \\d+ sequences)"), "(\\d+)"), &steps));
+  steps = (steps + 127) / 128;  // Of an epoch.
+  ASSERT_TRUE(WaitUntil([&] { return Scrape(port, "skein_fit_steps") >= steps; }, absl::Minutes(1)));
+  absl::SleepFor(absl::Milliseconds(100));  // A checkpoint would be written by now.
+  fit.Signal(SIGKILL);
+  EXPECT_EQ(fit.WaitForEnd(), 128 + SIGKILL);
+  EXPECT_THAT(fit.Output(), Not(HasSubstr("epoch 1 of 2: "))) << "too late to tell";
+  const Ended again = RunToEnd("skein", arguments);
+  ASSERT_EQ(again.code, 0) << again.err;
+  uint64_t step = 0;
+  for (const auto text : absl::StrSplit(*ReadFile(run + "/metrics.jsonl"), '\n', absl::SkipEmpty())) {
+    const Json line = Json::parse(text);
+    EXPECT_EQ(line.at("iteration"), ++step);
+    EXPECT_TRUE(line.contains("loss") && line.contains("lr")) << text;
+    EXPECT_EQ(line.contains("held_out_loss"), step % static_cast<uint64_t>(steps) == 0) << text;
+  }
+  EXPECT_EQ(step, 2 * steps);
 }
 
 }  // namespace
