@@ -98,5 +98,40 @@ TEST(FitInterrupted, KilledBeforeAnEpochsEvaluationItLosesNoLineOfItsLastStep) {
   EXPECT_EQ(step, 2 * steps);
 }
 
+// The time left is that of the steps since it went on, not of those before, which took this process no time.
+TEST(FitInterrupted, InMidEpochItsEtaIsThatOfTheRestWhenItGoesOn) {
+  const std::string folder = FreshFolder("eta"), data = WriteLines(folder, 12000, 30);
+  const std::vector<std::string> arguments = Fit(
+      data, folder + "/run", {"model.hidden=64", "train.epochs=1", "train.batch_size=2", "train.lr_schedule=constant"});
+  const auto port_of = [](Running* fit) {
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(fit->WaitForOutput("metrics at http://127\\.0\\.0\\.1:(\\d+)/metrics"), &port));
+    return port;
+  };
+  const auto wait_until_done = [](int port, double share) {
+    return WaitUntil([&] { return Scrape(port, "skein_fit_done_ratio") >= share; }, absl::Minutes(1));
+  };
+  {
+    Running fit("skein", arguments);
+    ASSERT_TRUE(wait_until_done(port_of(&fit), 0.5));
+    fit.Signal(SIGTERM);
+    ASSERT_EQ(fit.WaitForEnd(), 0);
+    ASSERT_THAT(fit.Output(), HasSubstr("stopped in epoch 1 "));
+  }
+  Running fit("skein", arguments);
+  const int port = port_of(&fit);
+  ASSERT_TRUE(wait_until_done(port, 0.5));
+  ASSERT_TRUE(wait_until_done(port, Scrape(port, "skein_fit_done_ratio") + 0.03));
+  const absl::Time begin = absl::Now();
+  const double eta = Scrape(port, "skein_fit_eta_seconds"), done = Scrape(port, "skein_fit_done_ratio");
+  ASSERT_LT(done, 0.8);
+  ASSERT_TRUE(wait_until_done(port, done + 0.1));
+  const double took = absl::ToDoubleSeconds(absl::Now() - begin), went_on = Scrape(port, "skein_fit_done_ratio") - done;
+  // With the earlier process's half of the steps it would be a tenth of this, or less.
+  EXPECT_GT(eta, 0.25 * took * (1 - done) / went_on) << done << " done";
+  fit.Signal(SIGTERM);
+  EXPECT_EQ(fit.WaitForEnd(), 0);
+}
+
 }  // namespace
 }  // namespace skein
