@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/config/config_reflection.h"
 #include "base/config/message_settings.h"
 #include "base/process/file.h"
@@ -63,8 +64,13 @@ absl::Status CheckGoesOn(const v1::FitConfig& was, const v1::FitConfig& is) {
         Setting{"train.batch_size", was.train().batch_size(), is.train().batch_size()},
         Setting{"train.parts", was.train().parts(), is.train().parts()}}) {
     if (setting.was == setting.is) continue;
+    // Few set this one: it comes from the number of ranks.
+    const char* const hint = setting.name == absl::string_view("train.parts")
+                                 ? " and take a number of ranks that divides it (unset, it is that of the ranks, and 2 "
+                                   "for one rank)"
+                                 : "";
     return absl::FailedPreconditionError(absl::StrCat("this training began with ", setting.name, " ", setting.was,
-                                                      ", got ", setting.is, "; set it to ", setting.was,
+                                                      ", got ", setting.is, "; set it to ", setting.was, hint,
                                                       ", or give another name, or --resume never"));
   }
   return absl::OkStatus();

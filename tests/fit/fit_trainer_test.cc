@@ -137,11 +137,12 @@ TEST(FitTrainer, RefusesAPolicysCheckpointAndOtherData) {
 TEST(FitTrainer, GoesOnOnlyWithTheSettingsThatItBeganWith) {
   const auto trainer = Make(Config());
   const Checkpoint checkpoint = trainer->Save(Store().digest(), nullptr);
-  for (const auto& [setting, message] : {std::pair{"seed=2", "seed 1, got 2; set it to 1"},
-                                         {"train.batch_size=32", "train.batch_size 64, got 32"},
-                                         {"data.window=16", "data.window 32768, got 16"},
-                                         {"train.parts=4", "train.parts 2, got 4"},
-                                         {"model.hidden=32", "model.hidden 16, got 32"}}) {
+  for (const auto& [setting, message] :
+       {std::pair{"seed=2", "seed 1, got 2; set it to 1"},
+        {"train.batch_size=32", "train.batch_size 64, got 32"},
+        {"data.window=16", "data.window 32768, got 16"},
+        {"train.parts=4", "train.parts 2, got 4; set it to 2 and take a number of ranks"},
+        {"model.hidden=32", "model.hidden 16, got 32"}}) {
     const absl::Status refused = Make(Config({setting}))->Restore(checkpoint, Store().digest());
     EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(refused.message()), HasSubstr(message));
