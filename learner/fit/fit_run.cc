@@ -321,6 +321,9 @@ absl::Status FitRun::Finish() {
       Say(absl::StrCat("they are for other count vectors than the ", FormatCount(chosen->known.size()),
                        " of the data; ", FormatCount(chosen->new_counts),
                        " of these held-out sequences have one that the training part has not"));
+    } else {
+      Say("they are of the model alone; with --set detect.known_counts=true the same command chooses limits beside the "
+          "data's count vectors (docs/fit.md#detection)");
     }
   }
   Say(absl::StrCat("checkpoint ", checkpoint_path_, ", digest ", CheckpointDigest(checkpoint)));

@@ -22,6 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 // Normal sequences: 1 2, then 3 once to four times, 4. Line i.
@@ -133,7 +134,9 @@ TEST(FitProgram, FindsKnownCountsNormalIfThatIsSet) {
     if (err != nullptr) *err = ended.err;
     return Lines(ended.out);
   };
-  ASSERT_EQ(RunToEnd("skein", Arguments(folder)).code, 0);
+  const Ended alone = RunToEnd("skein", Arguments(folder));
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("with --set detect.known_counts=true the same command chooses limits"));
   const std::vector<Json> before = verdicts({}, nullptr);
   ASSERT_EQ(before.size(), 5);
   EXPECT_TRUE(before[1].at("anomalous"));
@@ -147,6 +150,7 @@ TEST(FitProgram, FindsKnownCountsNormalIfThatIsSet) {
   // The same training goes on with the setting: it chooses again.
   const Ended fit = RunToEnd("skein", Arguments(folder, {"--set", "detect.known_counts=true"}));
   ASSERT_EQ(fit.code, 0) << fit.err;
+  EXPECT_THAT(fit.out, Not(HasSubstr("of the model alone")));
   EXPECT_THAT(fit.out, HasSubstr("they are for other count vectors than the 4 of the data; 0 of these"));
   std::string err;
   const std::vector<Json> lines = verdicts({}, &err);
