@@ -84,6 +84,13 @@ TEST_F(Parts, OneLearnerAndTwoHaveOneDigest) {
   }
 }
 
+TEST_F(Parts, OverlappedOneLearnerAndTwoHaveOneDigest) {
+  for (const char* memory : {"none", "gru"}) {
+    const std::vector<std::string> settings = {absl::StrCat("model.memory=", memory), "sync.mode=overlapped"};
+    EXPECT_EQ(Train(2, 2, settings), Train(1, 2, settings)) << memory;
+  }
+}
+
 TEST_F(Parts, OneLearnerTwoAndThreeHaveOneDigestWithFourParts) {
   const std::string of_one = Train(1, 4);
   EXPECT_EQ(Train(2, 4), of_one);
