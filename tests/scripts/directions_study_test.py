@@ -88,17 +88,26 @@ class Study(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(len(self.calls()), 3 + 2 + 3)
         self.assertIn("--set seed=7", self.calls()[0])
-        self.assertIn("--episodes 3", self.calls()[1])
+        self.assertIn("--episodes 10 ", self.calls()[1])  # A return of 200 is far below the threshold.
+        self.assertIn("--episodes 3 ", self.calls()[2])
         # The threshold of 355 is passed at 200 env steps, by a return of 400.
         row = self.rows("tasks")[1]
         self.assertEqual((row["to_threshold_steps"], row["to_threshold_episodes"], row["to_threshold_seconds"]),
                          ("200", "20", "3.0"))
-        self.assertEqual((row["return_mean"], row["best"], row["digest"]), ("400.0", "400.0", "d200"))
+        self.assertEqual((row["return_mean"], row["digest"]), ("400.0", "d200"))
         table = self.expect_only_the_table_changed("directions.md", "tasks")
         hours = f"{3 * len(os.sched_getaffinity(0)) / 3600:.2f}"
         self.assertIn(f"| swimmer | 2 | 355 | 2 of 2 | 20 | 427 | 200 | 3 | {hours} | 400 +- 0 | 200 | {hours} | 355 |",
                       table)
         self.assertIn("| humanoid | 0 | 6,000 |", "\n".join(table))
+
+    def test_a_task_that_has_reached_its_threshold_is_played_again_at_its_end_only(self):
+        words = ["tasks", "--only", "swimmer", "--seeds", "1", "--steps", "400", "--episodes", "3"]
+        self.assertEqual(self.run_study(*words).returncode, 0)
+        self.assertEqual([call.split("--episodes ")[1].split()[0] for call in self.calls()[1:]], ["10", "3", "3"])
+        row = self.rows("tasks")[0]
+        self.assertEqual((row["to_threshold_steps"], row["to_threshold_episodes"], row["env_steps"], row["return_mean"]),
+                         ("200", "10", "400", "800.0"))
 
     def test_rows_of_other_steps_do_not_count(self):
         self.assertEqual(self.run_study("tasks", "--only", "swimmer", "--seeds", "1", "--steps", "200").returncode, 0)
