@@ -2,6 +2,7 @@
 #include "actor/direction_play.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -41,12 +42,14 @@ absl::StatusOr<std::optional<Fragment>> DirectionPlay::Play(const v1::Ticket& ti
   obs_.resize(obs_size);
   head_.resize(static_cast<size_t>(policy.spec().head_size()));
   if (!moments_) moments_.emplace(obs_size);
+  if (!direction_moments_) direction_moments_.emplace(obs_size);
   moments_->Clear();
   timed_ = {};
   plus_.assign(ticket.group_envs(), {});
   minus_.assign(ticket.group_envs(), {});
   for (uint32_t d = 0; d < ticket.group_envs(); ++d) {
     const Direction direction{seed_, iteration, uint64_t{ticket.first_env()} + d};
+    direction_moments_->Clear();
     for (const bool plus : {true, false}) {
       const auto perturbed = policy.Perturbed(direction, plus ? work.noise_std() : -work.noise_std());
       if (perturbed == nullptr) return absl::InvalidArgumentError("the policy has a memory and cannot be perturbed");
@@ -55,6 +58,9 @@ absl::StatusOr<std::optional<Fragment>> DirectionPlay::Play(const v1::Ticket& ti
         const uint64_t env_index = direction.index * work.episodes() + e;
         if (!PlayEpisode(*perturbed, env_index, iteration, work.episode_steps(), env, stop, &sums)) return std::nullopt;
       }
+    }
+    if (std::isfinite(plus_[d].episode_return) && std::isfinite(minus_[d].episode_return)) {
+      moments_->Add(*direction_moments_);
     }
   }
   return Pack(ticket, env->spec());
@@ -67,7 +73,7 @@ bool DirectionPlay::PlayEpisode(const Policy& policy, uint64_t env_index, uint64
   env->ResetAll(env_index, iteration);
   for (uint32_t step = 1; env->failure().ok() && !stop.load(std::memory_order_relaxed); ++step) {
     env->Observe(obs_.data());
-    if (counts_observations_) moments_->Add(obs_.data());
+    if (counts_observations_) direction_moments_->Add(obs_.data());
     const bool timed = ++steps_ % kStepsPerTimed == 0;
     const absl::Duration begin = timed ? MonotonicNow() : absl::ZeroDuration();
     policy.Act(obs_.data(), nullptr, 1, head_.data(), nullptr);

@@ -54,7 +54,8 @@ class DirectionPlay {
   const bool counts_observations_;
   std::vector<float> obs_, head_;
   std::vector<Sums> plus_, minus_;  // [directions]
-  std::optional<ExactMoments> moments_;
+  // Of the ticket's directions with finite returns, and of the direction that is being played.
+  std::optional<ExactMoments> moments_, direction_moments_;
   uint64_t steps_ = 0;  // Ever played.
   Timed timed_;         // Of this ticket.
   FragmentBuilder fragment_;

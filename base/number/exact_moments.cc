@@ -21,6 +21,13 @@ void ExactMoments::Add(const float* row) {
   }
 }
 
+void ExactMoments::Add(const ExactMoments& other) {
+  for (size_t i = 0; i < sum_.size(); ++i) {
+    sum_[i] += other.sum_[i];
+    square_sum_[i] += other.square_sum_[i];
+  }
+}
+
 void ExactMoments::Clear() {
   std::fill(sum_.begin(), sum_.end(), Uint128{0});
   std::fill(square_sum_.begin(), square_sum_.end(), Uint128{0});

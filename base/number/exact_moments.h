@@ -20,6 +20,8 @@ class ExactMoments {
   size_t size() const { return sum_.size(); }
   // row: [size]. REQUIRES: magnitudes of at most kNumberBound.
   void Add(const float* row);
+  // Adds the sums of another one. REQUIRES: equal size.
+  void Add(const ExactMoments& other);
   void Clear();
 
   // The sums in two's complement, the low word of each first: [2 * size] each.

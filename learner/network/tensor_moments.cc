@@ -13,7 +13,7 @@ constexpr int64_t kWordBits = 32, kWords = 4;
 constexpr int64_t kWord = 0xFFFFFFFF;
 constexpr double kWordUnit = 0x1p32;
 constexpr double kUnits = 0x1p40;  // Of an element, as in ExactMoments; of its square 2^48.
-// Rows of one sum: with numbers under 2^33 it stays under 2^53.
+// Rows of one call's sums: with numbers under 2^33 it stays under 2^53.
 constexpr int64_t kRowsAtOnce = int64_t{1} << 19;
 
 // whole [..] -> the whole numbers of its parts in units of 2^(32 i); all but the last are in [0, 2^32).
@@ -30,13 +30,16 @@ std::vector<torch::Tensor> Split(torch::Tensor whole, int parts) {
 
 }  // namespace
 
-TensorMoments::TensorMoments(int64_t size, torch::Device device) : size_(size), device_(device) { Clear(); }
+TensorMoments::TensorMoments(int64_t size, torch::Device device, int64_t groups)
+    : size_(size), groups_(groups), device_(device) {
+  Clear();
+}
 
 void TensorMoments::Clear() {
   for (Sum* sum : {&sum_, &square_sum_}) {
     sum->clear();
     for (int64_t i = 0; i < kWords; ++i) {
-      sum->push_back(torch::zeros({size_}, torch::TensorOptions(torch::kInt64).device(device_)));
+      sum->push_back(torch::zeros({groups_, size_}, torch::TensorOptions(torch::kInt64).device(device_)));
     }
   }
 }
@@ -51,11 +54,14 @@ std::vector<torch::Tensor*> TensorMoments::Tensors() {
 
 void TensorMoments::Add(const torch::Tensor& rows, const torch::Tensor& counted) {
   const torch::NoGradGuard no_grad;
-  for (int64_t first = 0; first < rows.size(0); first += kRowsAtOnce) {
-    const int64_t count = std::min(kRowsAtOnce, rows.size(0) - first);
-    const torch::Tensor counts = counted.narrow(0, first, count).to(torch::kFloat64);
+  const int64_t of_group = rows.size(0) / groups_, most = std::max<int64_t>(1, kRowsAtOnce / groups_);
+  const torch::Tensor grouped = rows.view({groups_, of_group, size_});
+  const torch::Tensor which = counted.view({groups_, 1, of_group});
+  for (int64_t first = 0; first < of_group; first += most) {
+    const int64_t count = std::min(most, of_group - first);
+    const torch::Tensor counts = which.narrow(2, first, count).to(torch::kFloat64);
     // A float32 has 24 bits, its square 48: both are whole numbers of so many bits times a power of two.
-    const torch::Tensor units = rows.narrow(0, first, count).to(torch::kFloat64).mul_(kUnits).trunc_();
+    const torch::Tensor units = grouped.narrow(1, first, count).to(torch::kFloat64).mul_(kUnits).trunc_();
     const torch::Tensor squares = (units * units).mul_(1 / kWordUnit).add_(0.5).floor_();
     AddParts(Split(units, 2), counts, &sum_);
     AddParts(Split(squares, 3), counts, &square_sum_);
@@ -63,14 +69,17 @@ void TensorMoments::Add(const torch::Tensor& rows, const torch::Tensor& counted)
 }
 
 void TensorMoments::AddParts(const std::vector<torch::Tensor>& parts, const torch::Tensor& counted, Sum* sum) {
-  for (size_t i = 0; i < parts.size(); ++i) (*sum)[i] += torch::mv(parts[i].t(), counted).to(torch::kInt64);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    (*sum)[i] += torch::bmm(counted, parts[i]).squeeze(1).to(torch::kInt64);
+  }
   Carry(sum);
 }
 
-void TensorMoments::Add(const TensorMoments& other) {
+void TensorMoments::AddGroups(const TensorMoments& other, const torch::Tensor& kept) {
+  const torch::Tensor counts = kept.to(torch::kInt64).unsqueeze(1);
   for (size_t i = 0; i < sum_.size(); ++i) {
-    sum_[i] += other.sum_[i];
-    square_sum_[i] += other.square_sum_[i];
+    sum_[i] += (other.sum_[i] * counts).sum(0);
+    square_sum_[i] += (other.square_sum_[i] * counts).sum(0);
   }
   Carry(&sum_);
   Carry(&square_sum_);
@@ -87,7 +96,7 @@ torch::Tensor TensorMoments::Words(const Sum& sum) const {
   const auto pair = [](const torch::Tensor& low, const torch::Tensor& high) {
     return low.bitwise_or(high.bitwise_left_shift(kWordBits));
   };
-  return torch::stack({pair(sum[0], sum[1]), pair(sum[2], sum[3])}, 1).view({1, 2 * size_}).cpu();
+  return torch::stack({pair(sum[0], sum[1]), pair(sum[2], sum[3])}, 2).view({groups_, 2 * size_}).cpu();
 }
 
 }  // namespace skein

@@ -147,9 +147,9 @@ void DirectionRollout::Step() {
   const TensorEnv::StepResult result = env_->Advance(action);
   lap(&step_seconds_.env_step);
   const torch::Tensor counted = result.active.logical_and(episodes.going_on.unsqueeze(1));
-  samples_ += counted.sum();
-  if (config_.model().normalize_observations()) {
-    moments_.Add(episodes.obs.view({-1, spec_.obs_size}), counted.view(-1));
+  episodes.samples += counted.sum(1);
+  if (episodes.moments) {
+    episodes.moments->Add(episodes.obs.view({-1, spec_.obs_size}), counted.view(-1));
   }
   episodes.episode_return = torch::where(episodes.going_on, result.episode_return, episodes.episode_return);
   episodes.length += episodes.going_on;
@@ -159,14 +159,16 @@ void DirectionRollout::Step() {
 
 std::vector<torch::Tensor*> DirectionRollout::Tensors() {
   std::vector<torch::Tensor*> tensors = env_->Tensors();
-  const std::vector<torch::Tensor*> sums = moments_.Tensors();
-  tensors.insert(tensors.end(), sums.begin(), sums.end());
   Episodes& episodes = episodes_;
+  if (episodes.moments) {
+    const std::vector<torch::Tensor*> sums = episodes.moments->Tensors();
+    tensors.insert(tensors.end(), sums.begin(), sums.end());
+  }
   for (Layer& layer : episodes.layers) {
     tensors.insert(tensors.end(), {&layer.weight.whole, &layer.weight.unit, &layer.bias});
   }
-  tensors.insert(tensors.end(), {&samples_, &episodes.scale.mean, &episodes.scale.inv_std, &episodes.obs,
-                                 &episodes.going_on, &episodes.episode_return, &episodes.length});
+  tensors.insert(tensors.end(), {&episodes.scale.mean, &episodes.scale.inv_std, &episodes.obs, &episodes.going_on,
+                                 &episodes.episode_return, &episodes.length, &episodes.samples});
   return tensors;
 }
 
@@ -186,6 +188,10 @@ absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& 
   episodes_.going_on = torch::ones({envs}, on(torch::kBool));
   episodes_.episode_return = torch::zeros({envs}, on(torch::kFloat64));
   episodes_.length = torch::zeros({envs}, on(torch::kInt64));
+  episodes_.samples = torch::zeros({envs}, on(torch::kInt64));
+  if (config_.model().normalize_observations()) {
+    episodes_.moments = std::make_unique<TensorMoments>(spec_.obs_size, device_, 2 * count);
+  }
   step_seconds_ = {};
   step_seconds_.inference = MonotonicNow() - begin;
   absl::Duration last = MonotonicNow();
@@ -203,13 +209,7 @@ absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& 
     if (device_.is_cpu()) lap(&step_seconds_.build);
     if (over) break;
   }
-  const torch::Tensor returns = episodes_.episode_return.cpu(), lengths = episodes_.length.cpu();
-  const int64_t half = count * worlds_, to = first * worlds_;
-  for (const int64_t sign : {0, 1}) {
-    Sign& own = sign == 0 ? plus_ : minus_;
-    std::copy_n(returns.data_ptr<double>() + sign * half, half, own.episode_return.begin() + to);
-    std::copy_n(lengths.data_ptr<int64_t>() + sign * half, half, own.episode_length.begin() + to);
-  }
+  TakeEpisodes(first, count);
   const StepSeconds& steps = step_seconds_;
   const auto add = [](double* sum, absl::Duration duration) { *sum += absl::ToDoubleSeconds(duration); };
   double inference = seconds->inference(), env_step = seconds->env_step(), build = seconds->build(),
@@ -223,6 +223,22 @@ absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& 
   seconds->set_build(build);
   seconds->set_wait(wait);
   return absl::OkStatus();
+}
+
+void DirectionRollout::TakeEpisodes(int64_t first, int64_t count) {
+  const torch::Tensor returns = episodes_.episode_return.cpu(), lengths = episodes_.length.cpu();
+  const int64_t half = count * worlds_, to = first * worlds_;
+  for (const int64_t sign : {0, 1}) {
+    Sign& own = sign == 0 ? plus_ : minus_;
+    std::copy_n(returns.data_ptr<double>() + sign * half, half, own.episode_return.begin() + to);
+    std::copy_n(lengths.data_ptr<int64_t>() + sign * half, half, own.episode_length.begin() + to);
+  }
+  const torch::Tensor samples = episodes_.samples.cpu().view({2, count, worlds_}).sum(2);
+  samples_ += samples.sum().item<int64_t>();
+  if (!episodes_.moments) return;
+  const torch::Tensor finite = returns.view({2, count, worlds_}).sum(2).isfinite().all(0);  // [count]
+  counted_samples_ += samples.sum(0).masked_select(finite).sum().item<int64_t>();
+  moments_.AddGroups(*episodes_.moments, finite.repeat({2}).to(device_));
 }
 
 DirectionRollout::Iteration DirectionRollout::Finish(v1::StageSeconds seconds) const {
@@ -241,12 +257,11 @@ DirectionRollout::Iteration DirectionRollout::Finish(v1::StageSeconds seconds) c
     iteration.episode_length.insert(iteration.episode_length.end(), sign->episode_length.begin(),
                                     sign->episode_length.end());
   }
-  const torch::Tensor samples = samples_.cpu();
-  iteration.samples = samples.item<int64_t>();
+  iteration.samples = samples_;
   if (config_.model().normalize_observations()) {
     iteration.batch["obs_sum"] = moments_.SumWords();
     iteration.batch["obs_square_sum"] = moments_.SquareSumWords();
-    iteration.batch["obs_count"] = samples;
+    iteration.batch["obs_count"] = torch::scalar_tensor(counted_samples_, torch::kInt64);
   }
   iteration.stage_seconds = std::move(seconds);
   return iteration;
@@ -267,7 +282,7 @@ absl::StatusOr<DirectionRollout::Iteration> DirectionRollout::Collect(const Acto
       sign->episode_length.assign(episodes, 0);
     }
     moments_.Clear();
-    samples_ = torch::zeros({}, torch::TensorOptions(torch::kInt64).device(device_));
+    samples_ = counted_samples_ = 0;
     return absl::OkStatus();
   };
   work.piece = [&](int64_t first, int64_t rows, bool) {

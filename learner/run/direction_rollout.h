@@ -70,10 +70,12 @@ class DirectionRollout {
   struct Episodes {
     std::vector<Layer> layers;
     ObsScale scale;
-    torch::Tensor obs;             // float32 [E, A, O]
-    torch::Tensor going_on;        // bool [E]
-    torch::Tensor episode_return;  // float64 [E]
-    torch::Tensor length;          // int64 [E]
+    torch::Tensor obs;                       // float32 [E, A, O]
+    torch::Tensor going_on;                  // bool [E]
+    torch::Tensor episode_return;            // float64 [E]
+    torch::Tensor length;                    // int64 [E]
+    torch::Tensor samples;                   // int64 [E], of agents that were alive
+    std::unique_ptr<TensorMoments> moments;  // Of each direction, first plus, then minus.
   };
   // Host time of the steps so far. Replayed steps add nothing: their time counts as `wait`.
   struct StepSeconds {
@@ -96,6 +98,8 @@ class DirectionRollout {
   torch::Tensor Act() const;
   // One step of all episodes.
   void Step();
+  // Takes what the episodes of `count` directions from `first` on have given.
+  void TakeEpisodes(int64_t first, int64_t count);
   // All that one step leaves to the next, and what changes from one iteration to the next.
   std::vector<torch::Tensor*> Tensors();
   Iteration Finish(v1::StageSeconds seconds) const;
@@ -117,8 +121,10 @@ class DirectionRollout {
   StepSeconds step_seconds_;
   // Of the iteration so far.
   Sign plus_, minus_;
+  int64_t samples_ = 0;
+  // Of directions with finite returns.
   TensorMoments moments_;
-  torch::Tensor samples_;  // int64 [] on the device.
+  int64_t counted_samples_ = 0;
 };
 
 }  // namespace skein

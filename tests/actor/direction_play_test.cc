@@ -233,6 +233,38 @@ class Diverging : public Env {
   int step_ = 0;
 };
 
+// Always observes 2, and diverges where an action is its greatest one.
+class Brittle : public Diverging {
+ public:
+  bool Step(const float* action, float* reward) override {
+    reward[0] = action[0] >= 1 ? NAN : 1;
+    return false;
+  }
+  void Observe(float* obs) const override { obs[0] = 2; }
+};
+
+TEST(DirectionPlay, ObservationsOfADirectionThatDivergesDoNotCount) {
+  std::vector<std::unique_ptr<Env>> envs;
+  envs.push_back(std::make_unique<Brittle>());
+  const auto env = VectorEnv::Wrap(std::move(envs), {}).value();
+  const auto policy = RandomPolicy(3, LinearPolicy(env->spec()), 1, /*bound=*/0);
+  const std::atomic<bool> stop{false};
+  DirectionPlay play(kSeed, true);
+  const Fragment fragment = play.Play(MakeTicket(0, 16), *policy, env.get(), stop).value().value();
+  const auto plus = Values<double>(fragment, "return_plus"), minus = Values<double>(fragment, "return_minus");
+  int64_t steps = 0;
+  for (size_t d = 0; d < 16; ++d) {
+    if (!std::isfinite(plus[d]) || !std::isfinite(minus[d])) continue;
+    steps += Values<int64_t>(fragment, "steps_plus")[d] + Values<int64_t>(fragment, "steps_minus")[d];
+  }
+  EXPECT_GT(steps, 0);
+  EXPECT_LT(static_cast<uint64_t>(steps), fragment.header.env_steps());
+  ExactMoments moments(1);
+  moments.AddWords(Values<int64_t>(fragment, "obs_sum"), Values<int64_t>(fragment, "obs_square_sum"));
+  EXPECT_EQ(moments.Mean(0, static_cast<double>(steps)), 2);
+  EXPECT_EQ(moments.Variance(0, static_cast<double>(steps)), 0);
+}
+
 // An environment with a time limit of its own, such as those of other programs.
 TEST(DirectionPlay, AnEpisodeThatTheEnvironmentTruncatesCounts) {
   std::vector<std::unique_ptr<Env>> envs;

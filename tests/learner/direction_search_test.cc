@@ -292,6 +292,20 @@ TEST_P(Search, NormalisesByAllObservationsSoFar) {
   }
 }
 
+// Sums have what directions with finite returns observed: 15 steps with each sign of two directions.
+TEST_P(Search, StepsOfDroppedDirectionsAreNotCountedAsObservations) {
+  const auto search = MakeSearch(Config(GetParam()));
+  Batch batch = Directions({1, kNan, 2, 3}, {4, 5, 6, kNan}, 15);
+  ExactMoments moments(3);
+  const std::vector<float> row = {1, 2, 3};
+  for (int i = 0; i < 60; ++i) moments.Add(row.data());
+  batch["obs_sum"] = torch::empty({1, 6}, torch::kInt64);
+  batch["obs_square_sum"] = torch::empty({1, 6}, torch::kInt64);
+  moments.WriteWords(batch["obs_sum"].data_ptr<int64_t>(), batch["obs_square_sum"].data_ptr<int64_t>());
+  ASSERT_TRUE(search->Update(batch, 0, 0).ok());
+  EXPECT_TRUE(torch::equal(search->acting().obs_scale.mean, torch::tensor({1.0f, 2.0f, 3.0f})));
+}
+
 TEST_P(Search, ItsStepFollowsTheSchedule) {
   v1::RunConfig config = Config(GetParam());
   if (GetParam()) {

@@ -101,14 +101,20 @@ TEST(TensorMoments, HasTheWordsOfExactMoments) {
   rows.select(1, 4).mul_(1e-12);
   const torch::Tensor counted = torch::rand({kRows}) < 0.7;
   ExactMoments want(kSize);
-  TensorMoments got(kSize, torch::kCPU), rest(kSize, torch::kCPU);
+  TensorMoments got(kSize, torch::kCPU), rest(kSize, torch::kCPU, 3);
   for (int64_t r = 0; r < kRows; ++r) {
     if (counted[r].item<bool>()) want.Add(rows[r].contiguous().data_ptr<float>());
   }
   got.Add(rows.narrow(0, 0, 1), counted.narrow(0, 0, 1));
-  got.Add(rows.narrow(0, 1, 500), counted.narrow(0, 1, 500));
-  rest.Add(rows.narrow(0, 501, kRows - 501), counted.narrow(0, 501, kRows - 501));
-  got.Add(rest);
+  got.Add(rows.narrow(0, 1, 599), counted.narrow(0, 1, 599));
+  // Groups of 150 rows, of which the one in the middle is no number, and is left out.
+  torch::Tensor grouped = torch::full({450, kSize}, NAN), grouped_count = torch::ones({450}, torch::kBool);
+  for (const int64_t half : {0, 1}) {
+    grouped.narrow(0, 300 * half, 150).copy_(rows.narrow(0, 600 + 150 * half, 150));
+    grouped_count.narrow(0, 300 * half, 150).copy_(counted.narrow(0, 600 + 150 * half, 150));
+  }
+  rest.Add(grouped, grouped_count);
+  got.AddGroups(rest, torch::tensor({true, false, true}));
   torch::Tensor sum = torch::empty({1, 2 * kSize}, torch::kInt64), squares = torch::empty_like(sum);
   want.WriteWords(sum.data_ptr<int64_t>(), squares.data_ptr<int64_t>());
   EXPECT_TRUE(torch::equal(got.SumWords(), sum)) << got.SumWords() << sum;

@@ -21,6 +21,12 @@ namespace {
 
 constexpr int64_t kMostBarren = 2;
 
+// The steps of directions of which both returns are finite.
+int64_t FiniteSteps(const Batch& batch) {
+  const torch::Tensor finite = batch["return_plus"].isfinite().logical_and(batch["return_minus"].isfinite());
+  return (batch["steps_plus"] + batch["steps_minus"]).masked_select(finite).sum().item<int64_t>();
+}
+
 absl::Span<const int64_t> Words(const torch::Tensor& rows, int64_t row) {
   const auto width = static_cast<size_t>(rows.size(1));
   return {rows.data_ptr<int64_t>() + row * rows.size(1), width};
@@ -116,8 +122,7 @@ void DirectionSearch::CountObservations(const Batch& batch) {
   ExactMoments all(size);
   for (int64_t row = 0; row < sums.size(0); ++row) all.AddWords(Words(sums, row), Words(square_sums, row));
   const torch::Tensor& count = batch["obs_count"];
-  const int64_t steps = batch["steps_plus"].sum().item<int64_t>() + batch["steps_minus"].sum().item<int64_t>();
-  const auto rows = static_cast<double>(count.defined() ? count.item<int64_t>() : steps);
+  const auto rows = static_cast<double>(count.defined() ? count.item<int64_t>() : FiniteSteps(batch));
   if (rows == 0) return;
   torch::Tensor mean = torch::empty(moments_.mean().sizes(), torch::kFloat64), variance = torch::empty_like(mean);
   for (size_t i = 0; i < size; ++i) {

@@ -40,7 +40,8 @@ class DirectionSearch : public Algorithm {
   // Reads of `batch`, all on the CPU: return_plus, return_minus, float64 [N], sums over a direction's episodes;
   // steps_plus, steps_minus, int64 [N]; and, where observations are normalised, obs_sum and obs_square_sum, the words
   // of ExactMoments, int64 [rows, 2 O], and obs_count, int64 [], of how many observations: undefined = one for each
-  // step. FailedPrecondition: no direction of two iterations in a row has finite returns.
+  // step of the directions of which both sums of returns are finite. FailedPrecondition: no direction of two iterations
+  // in a row has finite returns.
   absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) final;
   v1::PolicySnapshot Snapshot(uint64_t version) const final;
   Acting acting() const final;
