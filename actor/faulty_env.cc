@@ -23,7 +23,10 @@ class FaultyEnv final : public Env {
   const EnvSpec& spec() const override { return env_->spec(); }
   void SetEnvIndex(uint64_t env_index) override { env_->SetEnvIndex(env_index); }
   EnvBatch* batch() override { return env_->batch(); }
-  void Reset(RandomStream& random) override { env_->Reset(random); }
+  void Reset(RandomStream& random) override {
+    fault_ = FaultKind::kNone;
+    env_->Reset(random);
+  }
   bool Step(const float* action, float* reward) override {
     fault_ = NextFault(FaultPoint::kEnv);
     if (fault_ == FaultKind::kThrow) throw std::runtime_error("SKEIN_FAULTS says so");

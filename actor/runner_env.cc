@@ -16,9 +16,12 @@ VectorEnv::Options RunnerEnvOptions(const v1::RunConfig& config, uint32_t phase)
   VectorEnv::Options options;
   options.env_id = config.env().id();
   // Directions are played one episode after the other.
-  const uint32_t envs = SearchesDirections(config) ? 1 : config.rollout().envs_per_runner();
+  const bool search = SearchesDirections(config);
+  const uint32_t envs = search ? 1 : config.rollout().envs_per_runner();
   options.size = static_cast<int>(envs);
   options.seed = config.seed();
+  // New environments would play the same episode, and fail again.
+  options.obs_may_diverge = search;
   options.max_episode_steps = static_cast<int>(config.env().max_episode_steps());
   options.env = MakeEnvOptions(ConfigOfPhase(config, phase));
   return options;

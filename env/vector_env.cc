@@ -209,7 +209,7 @@ struct VectorEnv::Impl {
     results.diverged[e] = false;
     const bool good_rewards = AllWithin(rewards, spec.num_agents, kNumberBound);
     if (!good_rewards || !TakeObs(e, *work)) {
-      if (good_rewards && !AllFinite(work->next_obs.data(), obs_row))
+      if (good_rewards && !options.obs_may_diverge && !AllFinite(work->next_obs.data(), obs_row))
         return Fail(e, "observed a number that is not finite");
       // Diverged: ObsRow still has the observation from before.
       std::fill_n(rewards, spec.num_agents, 0.0f);
@@ -226,9 +226,14 @@ struct VectorEnv::Impl {
       envs[e]->EpisodeMetrics(results.episode_metrics.data() + e * spec.episode_metrics.size());
       CountEpisode(e);
       const size_t G = spec.global_state_size, P = spec.episode_metrics.size();
-      if (!AllWithin(results.final_state.data() + e * G, G, kNumberBound) ||
-          !AllWithin(results.episode_metrics.data() + e * P, P, kEpisodeBound)) {
-        return Fail(e, absl::StrCat("has a global state beyond ", kNumberBound, " or a metric beyond ", kEpisodeBound));
+      float* const state = results.final_state.data() + e * G;
+      float* const metrics = results.episode_metrics.data() + e * P;
+      if (!AllWithin(state, G, kNumberBound) || !AllWithin(metrics, P, kEpisodeBound)) {
+        if (!results.diverged[e] || !options.obs_may_diverge)
+          return Fail(e,
+                      absl::StrCat("has a global state beyond ", kNumberBound, " or a metric beyond ", kEpisodeBound));
+        std::fill_n(state, G, 0.0f);
+        std::fill_n(metrics, P, 0.0f);
       }
       BeginEpisode(e, episode[e] + 1, work);
     }

@@ -32,6 +32,9 @@ class VectorEnv {
     uint64_t seed = 1;
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
+    // An observation after a step that is not finite ends the episode as diverged, as a reward does, and is no failure;
+    // nor is a global state or a metric beyond its bound at the end of a diverged episode, which is 0 then.
+    bool obs_may_diverge = false;
     EnvOptions env;  // Settings of particular environments.
   };
   // The result of one step. All buffers are owned by the VectorEnv and overwritten by the next Step.

@@ -233,20 +233,27 @@ class Diverging : public Env {
   int step_ = 0;
 };
 
-// Always observes 2, and diverges where an action is its greatest one.
+// Observes 2, and diverges where an action is its greatest one: rewards or observes no number.
 class Brittle : public Diverging {
  public:
+  explicit Brittle(bool observes_it) : observes_it_(observes_it) {}
+  void Reset(RandomStream&) override { broken_ = false; }
   bool Step(const float* action, float* reward) override {
-    reward[0] = action[0] >= 1 ? NAN : 1;
+    broken_ = broken_ || action[0] >= 1;
+    reward[0] = broken_ && !observes_it_ ? NAN : 1;
     return false;
   }
-  void Observe(float* obs) const override { obs[0] = 2; }
+  void Observe(float* obs) const override { obs[0] = broken_ && observes_it_ ? NAN : 2; }
+
+ private:
+  const bool observes_it_;
+  bool broken_ = false;
 };
 
-TEST(DirectionPlay, ObservationsOfADirectionThatDivergesDoNotCount) {
+void ExpectThatOnlyFiniteDirectionsCount(bool observes_it) {
   std::vector<std::unique_ptr<Env>> envs;
-  envs.push_back(std::make_unique<Brittle>());
-  const auto env = VectorEnv::Wrap(std::move(envs), {}).value();
+  envs.push_back(std::make_unique<Brittle>(observes_it));
+  const auto env = VectorEnv::Wrap(std::move(envs), {.obs_may_diverge = true}).value();
   const auto policy = RandomPolicy(3, LinearPolicy(env->spec()), 1, /*bound=*/0);
   const std::atomic<bool> stop{false};
   DirectionPlay play(kSeed, true);
@@ -263,6 +270,14 @@ TEST(DirectionPlay, ObservationsOfADirectionThatDivergesDoNotCount) {
   moments.AddWords(Values<int64_t>(fragment, "obs_sum"), Values<int64_t>(fragment, "obs_square_sum"));
   EXPECT_EQ(moments.Mean(0, static_cast<double>(steps)), 2);
   EXPECT_EQ(moments.Variance(0, static_cast<double>(steps)), 0);
+}
+
+TEST(DirectionPlay, ObservationsOfADirectionThatDivergesDoNotCount) {
+  ExpectThatOnlyFiniteDirectionsCount(/*observes_it=*/false);
+}
+
+TEST(DirectionPlay, AnObservationThatIsNotFiniteDropsItsDirection) {
+  ExpectThatOnlyFiniteDirectionsCount(/*observes_it=*/true);
 }
 
 // An environment with a time limit of its own, such as those of other programs.

@@ -129,6 +129,24 @@ TEST(VectorEnvFailure, TheFirstOneStaysAndStepsDoNothing) {
   EXPECT_THAT(std::vector<float>(obs + 4, obs + 8), Each(2));  // The last that it observed.
 }
 
+TEST(VectorEnvFailure, ObservationsThatMayDivergeEndTheEpisode) {
+  std::vector<std::unique_ptr<Env>> envs;
+  envs.push_back(std::make_unique<Wrong>(Wrongs{.obs_nan_at = 2, .state_nan_at = 2}));
+  const auto env = VectorEnv::Wrap(std::move(envs), {.obs_may_diverge = true}).value();
+  env->ResetAll(10);
+  const float action[2] = {};
+  EXPECT_FALSE(env->Step(action).truncated[0]);
+  const VectorEnv::StepResult result = env->Step(action);
+  EXPECT_TRUE(env->failure().ok()) << env->failure();
+  EXPECT_TRUE(result.diverged[0] && result.truncated[0]);
+  EXPECT_FALSE(result.terminated[0]);
+  EXPECT_THAT(std::vector<float>(result.final_obs, result.final_obs + 4), Each(1));
+  EXPECT_THAT(std::vector<float>(result.reward, result.reward + 2), Each(0));
+  EXPECT_EQ(result.final_state[0], 0);
+  EXPECT_EQ(result.episode_return[0], 2);
+  EXPECT_EQ(env->episode(0), 1u);
+}
+
 TEST(VectorEnvFailure, AnObservationThatIsNotFinite) {
   EXPECT_THAT(Failure(*Stepped({.obs_nan_at = 2}, 2)), HasSubstr("step 2: observed a number that is not finite"));
   EXPECT_THAT(Failure(*Stepped({.obs_nan_at = 0}, 0)), HasSubstr("step 0: observed a number that is not finite"));

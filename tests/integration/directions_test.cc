@@ -231,6 +231,21 @@ TEST(FaultRow42, AnswersThatAreLostOrComeTwiceCountOnce) {
   }
 }
 
+// One observation of 20,000 is not finite.
+TEST(FaultRow42, ADirectionThatObservesNoNumberIsDroppedAndCounted) {
+  const ScratchFolder runs;
+  TrainWithFaults(runs.path(), "env:nan@at=3000", "--runners 1");
+  const v1::StepAccount account = Account(runs.path() + "/run");
+  EXPECT_TRUE(Balances(account)) << account.ShortDebugString();
+  EXPECT_EQ(account.lost() + account.rejected(), 0u);
+  std::ifstream log(runs.path() + "/run/metrics.jsonl");
+  double dropped = 0;
+  for (std::string line; std::getline(log, line);) {
+    dropped += nlohmann::json::parse(line)["update"]["dropped_directions"].get<double>();
+  }
+  EXPECT_EQ(dropped, 1);
+}
+
 // The other actor gets the directions of the one that hangs.
 TEST(FaultRow42, ALateAnswerIsNotWaitedFor) {
   const ScratchFolder runs;
