@@ -203,6 +203,19 @@ TEST(Directions, APhasesNoiseIsAsTheRunsOwn) {
   EXPECT_NE(digest(es + "directions: {num_dirs: 8, noise_std: 0.05}\n"), own);
 }
 
+// The step of ars knows no noise, so that the directions themselves must have less of it.
+TEST(Directions, ANoiseScheduleReachesActorsAndDevices) {
+  for (const std::string mode : {"on_policy", "on_device"}) {
+    const auto digest = [&](const std::string& schedule) {
+      const ScratchFolder runs;
+      Train(runs.path(), absl::StrCat("--no-eval --steps 4000 --set directions.num_dirs=8 --set sync.mode=", mode,
+                                      " --set directions.noise_schedule=", schedule));
+      return Digest(runs.path() + "/run");
+    };
+    EXPECT_NE(digest("linear"), digest("constant")) << mode;
+  }
+}
+
 // With faults on demand (docs/fault-injection.md) in every process.
 Ended TrainWithFaults(const std::string& runs, const std::string& faults, const std::string& more) {
   setenv("SKEIN_FAULTS", faults.c_str(), 1);
