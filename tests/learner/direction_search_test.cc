@@ -86,12 +86,24 @@ Batch Directions(const std::vector<double>& plus, const std::vector<double>& min
   return batch;
 }
 
+// Each direction and sign has its own number of steps.
 Batch RandomDirections(int count, int seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(100, 30);
+  std::uniform_int_distribution<int64_t> uniform(2, 200);
   std::vector<double> plus(count), minus(count);
   for (int i = 0; i < count; ++i) plus[i] = normal(random), minus[i] = normal(random);
-  return Directions(plus, minus);
+  Batch batch = Directions(plus, minus);
+  for (const char* field : {"steps_plus", "steps_minus"}) {
+    for (int i = 0; i < count; ++i) batch[field].data_ptr<int64_t>()[i] = uniform(random);
+  }
+  return batch;
+}
+
+// Of two episodes: the mean return less half a point a step.
+double ReturnOf(const Batch& batch, const std::string& sign, int64_t direction) {
+  const double sum = batch["return_" + sign][direction].item<double>();
+  return (sum - 0.5 * static_cast<double>(batch["steps_" + sign][direction].item<int64_t>())) / 2;
 }
 
 std::vector<double> Noise(uint64_t iteration, uint64_t index, size_t size) {
@@ -113,9 +125,8 @@ std::vector<double> ArsOracle(std::vector<double> parameters, const Batch& batch
   std::vector<std::pair<double, int64_t>> sorted;
   std::vector<double> plus, minus;
   for (int64_t k = 0; k < n; ++k) {
-    // Two episodes of five steps: the mean return less half a point a step.
-    plus.push_back((batch["return_plus"][k].item<double>() - 0.5 * 10) / 2);
-    minus.push_back((batch["return_minus"][k].item<double>() - 0.5 * 10) / 2);
+    plus.push_back(ReturnOf(batch, "plus", k));
+    minus.push_back(ReturnOf(batch, "minus", k));
     sorted.emplace_back(-std::max(plus[k], minus[k]), k);
   }
   std::sort(sorted.begin(), sorted.end());
@@ -182,8 +193,8 @@ void ExpectEsOracle(v1::Schedule noise) {
     const Batch batch = RandomDirections(5, t);
     std::vector<double> all;
     for (int64_t k = 0; k < 5; ++k) {
-      all.push_back(batch["return_plus"][k].item<double>());
-      all.push_back(batch["return_minus"][k].item<double>());
+      all.push_back(ReturnOf(batch, "plus", k));
+      all.push_back(ReturnOf(batch, "minus", k));
     }
     std::vector<double> gradient(theta.size());
     for (int64_t k = 0; k < 5; ++k) {
@@ -219,6 +230,17 @@ TEST(Es, RanksAreCenteredAndEqualValuesShareThem) {
 }
 
 class Search : public testing::TestWithParam<bool> {};
+
+// The mean of two episodes, less half a point a step: 4 and 1, -1 and 3.
+TEST_P(Search, ReturnsAreMeansOverEpisodesLessTheShiftOfEachStep) {
+  Batch batch = Directions({13, 8}, {4, 7});
+  batch["steps_plus"] = torch::tensor({int64_t{10}, int64_t{20}});
+  batch["steps_minus"] = torch::tensor({int64_t{4}, int64_t{2}});
+  const auto stats = MakeSearch(Config(GetParam()))->Update(batch, 0, 0);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_DOUBLE_EQ(stats->at("direction_return_mean"), (4 + 1 - 1 + 3) / 4.0);
+  EXPECT_DOUBLE_EQ(stats->at("direction_return_max"), 4);
+}
 
 TEST_P(Search, DropsAndCountsReturnsThatAreNotFinite) {
   const Logged log;
@@ -268,7 +290,7 @@ TEST_P(Search, NormalisesByAllObservationsSoFar) {
   std::normal_distribution<float> normal(4, 2);
   std::vector<std::vector<float>> rows;
   for (int iteration = 0; iteration < 3; ++iteration) {
-    Batch batch = RandomDirections(4, iteration);  // 80 steps.
+    Batch batch = Directions({1, 2, 3, 4}, {4, 3, 1, 2});  // 80 steps.
     torch::Tensor sums = torch::empty({2, 6}, torch::kInt64), squares = torch::empty({2, 6}, torch::kInt64);
     for (int fragment = 0; fragment < 2; ++fragment) {
       ExactMoments moments(3);
