@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/number/number_bounds.h"
+
 namespace skein {
 namespace {
 
@@ -53,6 +55,15 @@ void ExactMoments::AddWords(absl::Span<const int64_t> sum, absl::Span<const int6
   };
   add(sum, &sum_);
   add(square_sum, &square_sum_);
+}
+
+bool ExactMoments::Possible(size_t i, int64_t rows) const {
+  if (rows == 0) return sum_[i] == 0 && square_sum_[i] == 0;
+  constexpr long double kBound = kNumberBound, kRoom = 1 + 1e-15L;
+  const long double mean = static_cast<long double>(static_cast<Int128>(sum_[i])) * kUnit / rows;
+  const long double square = static_cast<long double>(static_cast<Int128>(square_sum_[i])) * kSquareUnit / rows;
+  // Each square was rounded to a unit.
+  return square >= 0 && square <= kBound * kBound * kRoom && mean * mean <= (square + kSquareUnit) * kRoom;
 }
 
 double ExactMoments::Mean(size_t i, double rows) const {

@@ -29,6 +29,10 @@ class ExactMoments {
   // Adds sums that WriteWords wrote; they wrap around on overflow. REQUIRES: spans of 2 * size words.
   void AddWords(absl::Span<const int64_t> sum, absl::Span<const int64_t> square_sum);
 
+  // Whether so many rows of numbers of at most kNumberBound can have the sums of element i: words from elsewhere may be
+  // anything.
+  bool Possible(size_t i, int64_t rows) const;
+
   // Mean and population variance of element i over `rows` rows. REQUIRES: rows > 0.
   double Mean(size_t i, double rows) const;
   double Variance(size_t i, double rows) const;

@@ -15,6 +15,7 @@
 #include "base/number/number_bounds.h"
 #include "base/number/tensor_packing.h"
 #include "base/telemetry/printable.h"
+#include "learner/collect/direction_admission.h"
 
 namespace skein {
 namespace {
@@ -294,25 +295,6 @@ absl::Status CheckValues(const Field& field, const FragmentShape& shape, const c
   return absl::OkStatus();
 }
 
-// The header's env steps are the sum of those of the directions; each has as many as its episodes can have.
-absl::Status CheckDirectionSteps(const CheckedFragment& checked, uint64_t env_steps) {
-  const FragmentShape& shape = checked.schema->shape;
-  const int64_t least = shape.direction_episodes, most = least * shape.max_episode_steps;
-  uint64_t sum = 0;
-  for (const char* const name : {"steps_plus", "steps_minus"}) {
-    const auto steps = checked.values<int64_t>(name);
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i] < least || steps[i] > most) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("fields.", name, ": element ", i, " is ", steps[i], ", want ", least, " to ", most));
-      }
-      sum += static_cast<uint64_t>(steps[i]);
-    }
-  }
-  if (sum == env_steps) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("env_steps: got ", env_steps, ", the directions have ", sum));
-}
-
 absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFragment* checked) {
   const v1::FragmentHeader& header = frame.header.fragment();
   const int64_t T = schema.shape.steps, E = schema.shape.group_envs;
@@ -337,7 +319,7 @@ absl::Status CheckFragment(const Frame& frame, const Schema& schema, CheckedFrag
   if (s.ok()) s = CheckEnds(*checked, header.failed_episodes());
   if (s.ok()) s = CheckAgentFlags(*checked);
   if (s.ok()) s = CheckEnvState(*checked);
-  if (s.ok()) s = CheckDirectionSteps(*checked, header.env_steps());
+  if (s.ok() && schema.shape.of_directions()) s = CheckDirections(*checked, header.env_steps());
   if (!s.ok()) return s;
   checked->state = {.env_state = TensorOf(*checked, "env_state"), .policy_state = TensorOf(*checked, "policy_state")};
   return absl::OkStatus();

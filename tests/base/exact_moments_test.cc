@@ -49,6 +49,28 @@ TEST(ExactMoments, NeitherOrderNorGroupingChangesABit) {
   }
 }
 
+TEST(ExactMoments, SumsOfRowsArePossibleAndOthersAreNot) {
+  for (const auto& [mean, deviation] :
+       std::vector<std::pair<double, double>>{{0, 1}, {kNumberBound, 0}, {-kNumberBound, 0}, {0, 1e-11}, {0.1, 0}}) {
+    ExactMoments moments(3);
+    for (const auto& row : Rows(mean, deviation)) moments.Add(row.data());
+    for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(moments.Possible(i, 1000)) << mean << " " << deviation;
+    EXPECT_EQ(moments.Possible(0, 0), false) << mean << " " << deviation;
+  }
+  const auto possible = [](std::vector<int64_t> sum, std::vector<int64_t> square_sum, int64_t rows) {
+    ExactMoments moments(1);
+    moments.AddWords(sum, square_sum);
+    return moments.Possible(0, rows);
+  };
+  constexpr int64_t kOne = int64_t{1} << 40, kSquareOne = int64_t{1} << 48;
+  EXPECT_TRUE(possible({0, 0}, {0, 0}, 0));
+  EXPECT_TRUE(possible({3 * kOne, 0}, {5 * kSquareOne, 0}, 2));   // 1 and 2.
+  EXPECT_FALSE(possible({3 * kOne, 0}, {4 * kSquareOne, 0}, 2));  // Of a negative variance.
+  EXPECT_FALSE(possible({0, 0}, {-1, -1}, 2));
+  EXPECT_FALSE(possible({0, 0}, {0, int64_t{1} << 40}, 2));  // Beyond the bound.
+  EXPECT_FALSE(possible({0, int64_t{1} << 20}, {kSquareOne, 0}, 2));
+}
+
 // The plain sums, in long double, two passes.
 TEST(ExactMoments, MeanAndVarianceEqualTheOracle) {
   for (const auto& [mean, deviation] :

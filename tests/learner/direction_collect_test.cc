@@ -158,6 +158,33 @@ TEST_F(Directions, WhatAGrantDoesNotUseCannotBeClaimedLater) {
   EXPECT_EQ(collector_.account().lost(), 0u);
 }
 
+// Nothing of a rogue answer reaches the statistics of observations.
+TEST_F(Directions, RefusesSumsAndReturnsThatNoEpisodeHas) {
+  Join(kAda);
+  collector_.OpenIteration(1);
+  const auto answered = [&](const std::string& field, const std::string& data) {
+    const auto grants = collector_.TakeGrants();
+    SampleFragment fragment = Answer(kAda, grants.at(0).second, {1, 1, 1, 1});
+    for (SampleField& one : fragment.fields) {
+      if (one.name == field) one.data = data;
+    }
+    const v1::Receipt receipt = collector_.Receive(kAda, ReceivedFragment(fragment).frame(), 1);
+    EXPECT_EQ(receipt.result(), v1::RECEIPT_RESULT_REJECTED) << field;
+    ExpectBalance();
+    return receipt.message();
+  };
+  const auto bytes = [](const auto& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
+  };
+  using Ints = std::vector<int64_t>;
+  const std::string what = "element 1 of the observations: no 2 numbers have these sums";
+  EXPECT_THAT(answered("obs_sum", bytes(Ints{1, 0, 0, 1000, 3, 0})), HasSubstr(what));
+  EXPECT_THAT(answered("obs_square_sum", bytes(Ints{4, 0, -5, -1, 6, 0})), HasSubstr(what));
+  EXPECT_THAT(answered("obs_square_sum", bytes(Ints{4, 0, 5, int64_t{1} << 50, 6, 0})), HasSubstr(what));
+  EXPECT_THAT(answered("return_plus", bytes(std::vector<double>{0, -1e9})),
+              HasSubstr("fields.return_plus: element 1 is -1e+09, want at most 1e+06 in magnitude, or no number"));
+}
+
 TEST_F(Directions, RefusesStepsThatNoEpisodeHas) {
   Join(kAda);
   collector_.OpenIteration(1);
