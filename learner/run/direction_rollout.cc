@@ -36,6 +36,13 @@ void ActivateInPlace(ActivationKind kind, torch::Tensor* x) {
   }
 }
 
+// OpenBLAS takes its buffers with the first products of a process, and waits for ever if there is no memory for them.
+// Products that are large enough for all its threads take them while there is.
+void TakeBuffersOfProducts() {
+  const auto doubles = torch::TensorOptions(torch::kFloat64);
+  torch::bmm(torch::ones({2, 256, 64}, doubles), torch::ones({2, 64, 256}, doubles));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DirectionRollout>> DirectionRollout::Make(const v1::RunConfig& config,
@@ -46,6 +53,7 @@ absl::StatusOr<std::unique_ptr<DirectionRollout>> DirectionRollout::Make(const v
   const uint32_t own = config.env().max_episode_steps();
   const auto most = EpisodeSteps(config.directions(), own > 0 ? own : static_cast<uint32_t>(spec->max_episode_steps));
   if (!most.ok()) return most.status();
+  if (device.is_cpu()) TakeBuffersOfProducts();
   return std::unique_ptr<DirectionRollout>(new DirectionRollout(config, *spec, *most, device));
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches over directions, from the configuration file to the evaluated policy.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -214,6 +216,25 @@ TEST(Directions, ANoiseScheduleReachesActorsAndDevices) {
     };
     EXPECT_NE(digest("linear"), digest("constant")) << mode;
   }
+}
+
+// Of address space there is enough for the process but not for all worlds at once: it halves them, or says what it
+// lacks.
+TEST(Directions, ShortOfMemoryADeviceDoesNotHang) {
+  const ScratchFolder runs;
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit limit = {2050000 * 1024ul, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  const Ended ended = RunToEnd(
+      "skein",
+      TrainArguments(runs.path(),
+                     "--no-eval --steps 1500000 --set sync.mode=on_device --set directions.num_dirs=16 --set "
+                     "directions.dir_chunk=0 --set directions.num_envs=16384 --set directions.episode_length=3",
+                     kArs),
+      absl::Minutes(2));
+  EXPECT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_LT(ended.wall_time, absl::Minutes(1)) << ended.out << ended.err;
 }
 
 // With faults on demand (docs/fault-injection.md) in every process.
