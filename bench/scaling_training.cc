@@ -244,7 +244,12 @@ absl::StatusOr<ScalingMeasurement> MeasureRun(const TrainingSetup& setup, Launch
   UsageRecorder usage(UsageSources(gpu));
   std::optional<size_t> warm_lines;  // Lines that end the warm-up; known once all actors are there.
   std::optional<size_t> first;       // Index of the last of them.
-  while (!first || metrics.lines().size() < *first + 1 + setup.iterations) {
+  absl::Duration measured_from;
+  const auto done = [&] {
+    return first && metrics.lines().size() >= *first + 1 + setup.iterations &&
+           MonotonicNow() - measured_from >= setup.time;
+  };
+  while (!done()) {
     const bool ended = (*process)->Poll().has_value();  // Asked first: what it wrote before its end counts.
     metrics.Poll();
     const absl::Duration now = MonotonicNow();
@@ -257,9 +262,10 @@ absl::StatusOr<ScalingMeasurement> MeasureRun(const TrainingSetup& setup, Launch
       usage.Tick(now);
     } else if (warm_lines && metrics.lines().size() >= *warm_lines) {
       first = *warm_lines - 1;
+      measured_from = now;
       usage.Begin(now);
     }
-    if (ended && (!first || metrics.lines().size() < *first + 1 + setup.iterations)) {
+    if (ended && !done()) {
       return EndedEarly(what, (*process)->Poll().value_or(-1), log_path);
     }
     if (stop()) {
@@ -273,12 +279,12 @@ absl::StatusOr<ScalingMeasurement> MeasureRun(const TrainingSetup& setup, Launch
   StopTraining(process->get());
 
   const auto begin = metrics.lines().begin() + static_cast<std::ptrdiff_t>(*first);
-  auto times = ReadIterationTimes({begin, begin + 1 + setup.iterations});
+  auto times = ReadIterationTimes({begin, metrics.lines().end()});
   if (!times.ok()) return times.status();
   ScalingMeasurement measured;
   measured.actors = options.actors;
   measured.times = *std::move(times);
-  measured.steps_per_iteration = measured.times.env_steps / setup.iterations;
+  measured.steps_per_iteration = measured.times.env_steps / (metrics.lines().size() - *first - 1);
   measured.usage = usage.samples();
   std::filesystem::remove_all(runs_dir, error);
   return measured;

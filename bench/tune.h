@@ -37,6 +37,7 @@ struct TuneTrial {
   TunePoint point;
   TuneSettings settings;
   double env_steps_per_second = 0;  // 0: it failed.
+  double seconds = 0;               // That were measured.
   double cpu = 0;                   // Busy share of all cores, 0-1.
   std::optional<double> gpu;        // Of the GPUs, likewise.
   std::string failure;              // Why it failed.

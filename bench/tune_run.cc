@@ -77,6 +77,7 @@ absl::StatusOr<TuneTrial> TuneRun::Measure(const TuneSettings& settings, const s
   TuneTrial trial;
   trial.settings = settings;
   trial.env_steps_per_second = static_cast<double>(measured->times.env_steps) / measured->times.total_seconds();
+  trial.seconds = measured->times.total_seconds();
   trial.cpu = SummarizeCpu(measured->usage).average;
   if (const auto gpu = SummarizeGpu(measured->usage)) trial.gpu = gpu->average;
   say_(absl::StrCat(what, ": ", FormatRate(trial), " env-steps/s"));

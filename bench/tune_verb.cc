@@ -35,6 +35,9 @@ namespace {
 constexpr char kCommand[] = "skein tune";
 constexpr absl::Duration kDeviceTime = absl::Milliseconds(300);  // Of each measurement of the device.
 
+// Of each trial: iterations of a small search take milliseconds, which tell nothing.
+constexpr absl::Duration kLeastTime = absl::Seconds(1);
+
 struct Flags {
   TuneOptions tune;
   std::string algorithm;
@@ -101,6 +104,7 @@ void PrintJson(const v1::RunConfig& config, const Outcome& outcome) {
     Json json = Json::object();
     for (const auto& [name, value] : trial.settings) json[name.substr(name.rfind('.') + 1)] = value;
     json["env_steps_per_second"] = trial.env_steps_per_second;
+    json["seconds"] = trial.seconds;
     json["cpu"] = trial.cpu;
     if (trial.gpu) json["gpu"] = *trial.gpu;
     if (!trial.failure.empty()) json["failure"] = trial.failure;
@@ -258,6 +262,7 @@ void AddBenchTune(CLI::App* app, BenchAction* action) {
   auto flags = std::make_shared<Flags>();
   TuneOptions& options = flags->tune;
   options.setup.iterations = 3;
+  options.setup.time = kLeastTime;
   verb->add_option("--env", options.setup.env_id, "Environment; `skein envs` lists them");
   options.setup.recipe = "auto";
   options.setup.command = kCommand;
@@ -270,7 +275,8 @@ void AddBenchTune(CLI::App* app, BenchAction* action) {
   verb->add_option("--set", options.setup.overrides, "Any setting as a.b=value; may be repeated")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
-  verb->add_option("--iterations", options.setup.iterations, "Iterations to measure of each")
+  verb->add_option("--iterations", options.setup.iterations,
+                   "Iterations to measure of each, at least, for a second or more")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   verb->add_option("--steps-per-iteration", options.steps_per_iteration,

@@ -147,6 +147,8 @@ TEST(Tune, MeasuresASearchWithActorsAndOnTheDevice) {
   const nlohmann::json report = nlohmann::json::parse(actors.out);
   EXPECT_EQ(report.at("config").at("algorithm"), "ars");
   EXPECT_GE(report.at("summary").at("num_dirs").get<int>(), 2);
+  // One iteration of 80 steps takes milliseconds; what is measured is a second, less the iterations at both ends.
+  EXPECT_GT(report.at("summary").at("seconds").get<double>(), 0.8);
   arguments.insert(arguments.end(), {"--set", "sync.mode=on_device", "--set", "directions.num_envs=65536", "--set",
                                      "directions.num_dirs=1", "--set", "directions.episode_length=2"});
   const Ended device = RunToEnd("skein", arguments);
