@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/command/arguments.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
@@ -83,14 +84,19 @@ std::vector<std::string> ChosenLearned(const Outcome& outcome) {
   return names;
 }
 
-void PrintOutcome(const Outcome& outcome) {
-  std::cout << DescribeSpeed(outcome.machine) << "\n" << FormatTuneTable(outcome.search);
+// All that was tried, a line each.
+std::string DescribeTrials(const Outcome& outcome) {
+  std::string text = FormatTuneTable(outcome.search);
   for (const BatchTrial& batch : outcome.batches) {
-    std::cout << absl::StrFormat(
-        "with %s: %s env-steps/s, %+.0f %%%s\n", batch.setting, FormatRate(batch.trial),
-        100 * (batch.trial.env_steps_per_second / outcome.search.best.env_steps_per_second - 1),
-        batch.learned ? "; it changes what is learned, too" : "");
+    absl::StrAppendFormat(&text, "with %s: %s env-steps/s, %+.0f %%%s\n", batch.setting, FormatRate(batch.trial),
+                          100 * (batch.trial.env_steps_per_second / outcome.search.best.env_steps_per_second - 1),
+                          batch.learned ? "; it changes what is learned, too" : "");
   }
+  return text;
+}
+
+void PrintOutcome(const Outcome& outcome) {
+  std::cout << DescribeSpeed(outcome.machine) << "\n" << DescribeTrials(outcome);
   std::string flags = AsFlags(outcome.best.settings);
   for (const std::string& setting : outcome.also) absl::StrAppend(&flags, " --set ", setting);
   std::cout << "use: " << flags << "\n";
@@ -169,6 +175,10 @@ absl::Status WriteProfile(const Flags& flags, const v1::RunConfig& config, const
       DescribeSpeed(outcome.machine) + ".", absl::StrCat("Fastest: ", absl::StrJoin(chosen, ", "), "."), command};
   if (const auto names = ChosenLearned(outcome); !names.empty()) {
     comment.push_back("These change what is learned, too: " + absl::StrJoin(names, ", "));
+  }
+  comment.emplace_back("All that was tried:");
+  for (const absl::string_view line : absl::StrSplit(DescribeTrials(outcome), '\n', absl::SkipEmpty())) {
+    comment.push_back(absl::StrCat("  ", line));
   }
   overrides.insert(overrides.end(), chosen.begin(), chosen.end());
   const auto text = ProfileText(user, overrides, comment);

@@ -12,6 +12,7 @@ namespace skein {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::SizeIs;
 using testing::StartsWith;
@@ -112,7 +113,8 @@ TEST(Tune, WritesDownWhatItMeasuredAndARunKeepsThoseItBeganWith) {
   EXPECT_GT(report.at("machine").at("device_speed").at("fp32_flops").get<double>(), 0);
   const std::string text = folder.Read("fast.yaml");
   EXPECT_THAT(text, AllOf(StartsWith("# Measured by skein tune for CartPole-v1 and ppo: "), HasSubstr("epochs: 1"),
-                          HasSubstr("  num_envs: ")));
+                          HasSubstr("  num_envs: "), HasSubstr("# All that was tried:\n"),
+                          ContainsRegex("#.* ENV-STEPS/S"), HasSubstr("<- chosen\n")));
   const Ended again = RunToEnd("skein", With({"tune"}, {"--write", profile}));
   EXPECT_EQ(again.code, 69) << again.err;
   EXPECT_THAT(again.err, HasSubstr("is there already; --force writes over it"));
