@@ -198,7 +198,14 @@ absl::StatusOr<Json> ActorUnderTest::Measure(absl::Duration duration, const Shut
   figures["wire_serialisation_waiting_share"] = (waiting + actor_cpu + own_cpu) / runner_seconds;
   if (SearchesDirections(config_)) {
     const double pairs = static_cast<double>(received->iterations * config_.directions().num_dirs());
-    figures["message_bytes_per_pair"] = static_cast<double>(received->bytes) / pairs;
+    const double bytes = static_cast<double>(received->bytes);
+    figures["message_bytes_per_pair"] = bytes / pairs;
+    const auto spec = FindEnvSpec(config_.env().id(), MakeEnvOptions(config_.env()));
+    if (!spec.ok()) return spec.status();
+    // A sum and a sum of squares, of 16 bytes for each number of an observation.
+    const int64_t sums = config_.model().normalize_observations() ? 2 * 16 * int64_t{spec->obs_size} : 0;
+    figures["message_bytes_per_pair_without_sums"] =
+        (bytes - static_cast<double>(received->batches) * static_cast<double>(sums)) / pairs;
   }
   return figures;
 }
@@ -269,7 +276,8 @@ void AddBenchArs(CLI::App* app, BenchAction* action) {
   verb->footer(
       "Without --config: HalfCheetah-v5 with 32 directions, 8 in a work order, and a linear policy; without the 8 if\n"
       "--set names a setting of directions.\n"
-      "message_bytes_per_pair has all bytes of answers, statistics of observations included.\n"
+      "message_bytes_per_pair has all bytes of answers, the sums of observations included; ..._without_sums has the "
+      "rest.\n"
       "Example:\n  skein bench ars --runners 2 --json ars.json");
   verb->callback([options, action] {
     *action = [options](const ShutdownSignal& shutdown) {

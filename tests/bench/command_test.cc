@@ -113,6 +113,9 @@ TEST(BenchCommand, ArsSaysWhatAPairCosts) {
   // 32 bytes, and what an order of 32 directions has once.
   EXPECT_GE(report["summary"]["message_bytes_per_pair"], 32);
   EXPECT_LE(report["summary"]["message_bytes_per_pair"], 64);
+  // Two sums of four numbers with 16 bytes each.
+  EXPECT_NEAR(report["summary"]["message_bytes_per_pair_without_sums"].get<double>() + 2 * 4 * 16 / 32.0,
+              report["summary"]["message_bytes_per_pair"].get<double>(), 1e-9);
 }
 
 TEST(BenchCommand, ArsRefusesAConfigurationThatIsNoSearch) {
