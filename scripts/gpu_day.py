@@ -48,8 +48,11 @@ def parse_arguments(arguments=None):
     parser.add_argument("--step-seconds", type=float, default=STEP_SECONDS, help="most of one measurement")
     parser.add_argument("--seconds", type=float, default=3, help="of each rate")
     parser.add_argument("--dry-run", action="store_true", help="small sizes on the CPU")
-    parser.add_argument("--only", default="", help="of device, learner, fit, stepping, training, ars, ranks; comma-separated")
+    parser.add_argument("--only", default="", help=f"of {', '.join(GROUPS)}; comma-separated")
     options = parser.parse_args(arguments)
+    for group in options.only.split(",") if options.only else []:
+        if group not in GROUPS:
+            parser.error(f"--only: got {group}, want some of {', '.join(GROUPS)}")
     if options.dry_run:
         options.device, options.seconds, options.gpus = "cpu", min(options.seconds, 0.05), 0
     return options
@@ -193,6 +196,7 @@ ARITHMETIC = (("fp32", [], "fp32_flops"),
 SEQUENCES = {"vocabulary": 10_000, "embedding": 128, "hidden": 256, "layers": 2, "length": 512, "batch-size": 256}
 SMALL_SEQUENCES = {"vocabulary": 50, "embedding": 16, "hidden": 16, "layers": 2, "length": 8, "batch-size": 8}
 SEQUENCES_MARK = 2_600_000
+GROUPS = ("device", "learner", "fit", "stepping", "training", "ars", "ranks")
 # Agent-steps a second of UAVs stepped as tensors; the share of the time that a GPU is busy with directions.
 AGENT_STEPS_MARK = 40_000_000
 BUSY_MARK = "90 %"

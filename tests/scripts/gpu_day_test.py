@@ -60,6 +60,13 @@ class GpuDay(unittest.TestCase):
         self.assertNotIn("What was not done", text)
         self.assertIn("UavNavigate-v0, linear | 2 x 2 x 4 |", text)
 
+    def test_an_unknown_group_is_refused(self):
+        done = subprocess.run([ROOT / "scripts/gpu_day.sh", "--dry-run", "--out", self.folder / "day", "--only", "fit,foo"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--only: got foo, want some of device, learner", done.stderr)
+        self.assertFalse((self.folder / "day.json").exists())
+
     def test_what_fails_hangs_or_answers_nonsense_is_named_and_the_rest_is_done(self):
         fake = self.folder / "skein-bench"
         fake.write_text(FAKE)
