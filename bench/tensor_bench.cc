@@ -30,12 +30,13 @@ namespace skein {
 namespace {
 
 constexpr char kRate[] = "env_steps_per_second";
+constexpr int64_t kSteps = 32;
 constexpr char kLimit[] = "limit_env_steps_per_second";
 constexpr int64_t kActionRows = 64;
 
 struct TensorBenchOptions : BenchOptions {
   int64_t worlds = 1024;
-  int64_t steps = 32;  // Of each world in an iteration.
+  std::optional<int64_t> steps;  // Of each world in an iteration; kSteps.
   std::string algorithm;
   std::optional<int64_t> dirs;
   std::string device;
@@ -150,6 +151,12 @@ absl::StatusOr<std::vector<std::string>> FlagSettings(const TensorBenchOptions& 
   if (!options.device.empty()) {
     settings.push_back(absl::StrCat("learner.device=", nlohmann::json(options.device).dump(-1, ' ', true)));
   }
+  if (search && options.steps) {
+    return absl::InvalidArgumentError(
+        "--steps cannot be given with a search, whose iterations are whole episodes; try --set "
+        "directions.episode_length");
+  }
+  const int64_t steps = options.steps.value_or(kSteps);
   if (search) {
     settings.push_back(absl::StrCat("directions.num_envs=", options.worlds));
     if (options.dirs) settings.push_back(absl::StrCat("directions.num_dirs=", *options.dirs));
@@ -157,9 +164,9 @@ absl::StatusOr<std::vector<std::string>> FlagSettings(const TensorBenchOptions& 
   }
   if (options.dirs) return absl::InvalidArgumentError("--dirs wants --algorithm ars or es");
   settings.push_back(absl::StrCat("rollout.num_envs=", options.worlds));
-  settings.push_back(absl::StrCat("rollout.steps_per_iteration=", options.worlds * options.steps));
+  settings.push_back(absl::StrCat("rollout.steps_per_iteration=", options.worlds * steps));
   const auto minibatch =
-      AlgorithmOverrides(options, {{"minibatch_size", std::min<int64_t>(4096, options.worlds * options.steps)}});
+      AlgorithmOverrides(options, {{"minibatch_size", std::min<int64_t>(4096, options.worlds * steps)}});
   if (!minibatch.ok()) return minibatch.status();
   settings.insert(settings.end(), minibatch->begin(), minibatch->end());
   if (options.worlds % 16 != 0) settings.push_back("rollout.envs_per_runner=1");
@@ -203,8 +210,9 @@ absl::Status RunTensorBench(const TensorBenchOptions& given, const ShutdownSigna
     progress.Show("the first iteration", -absl::Seconds(1));
     const auto training = Training::Make(config, *spec);
     if (!training.ok()) return training.status();
-    const std::string iteration = *search ? absl::StrCat(directions, " directions x 2 signs x ", options.worlds)
-                                          : absl::StrCat(options.steps, " steps an iteration");
+    const std::string iteration =
+        *search ? absl::StrCat(directions, " directions x 2 signs x ", config.directions().num_envs())
+                : absl::StrCat(options.steps.value_or(kSteps), " steps an iteration");
     run.heading = absl::StrCat(what, ", ", iteration, ": training with ", AlgorithmName(config),
                                " against stepping alone with random actions, env-steps/s");
     run.contest.ours_title = "training";
@@ -237,9 +245,9 @@ void AddBenchTensor(CLI::App* app, BenchAction* action) {
   verb->add_option("--worlds", options->worlds, "How many at once; rollout.num_envs, or directions.num_envs")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  verb->add_option("--steps", options->steps, "Of each world in an iteration of training")
+  verb->add_option("--steps", options->steps, "Of each world in an iteration of training; not of a search")
       ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
+      ->default_str(absl::StrCat(kSteps));
   verb->add_option("--algorithm", options->algorithm, "Train with it, as with --train; default: ppo")
       ->check(OneOf(AlgorithmNames()));
   verb->add_option("--dirs", options->dirs, "Directions of a search, each with --worlds twice; directions.num_dirs")

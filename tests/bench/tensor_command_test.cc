@@ -19,9 +19,9 @@ using Json = nlohmann::json;
 
 Json Report(const std::vector<std::string>& more) {
   const ScratchFolder folder;
-  std::vector<std::string> arguments = {"bench",    "tensor",  "--rounds", "1",      "--seconds",
-                                        "0.1",      "--steps", "8",        "--json", folder.path() + "/report.json",
-                                        "--device", "cpu"};
+  std::vector<std::string> arguments = {"bench",     "tensor", "--rounds", "1",
+                                        "--seconds", "0.1",    "--json",   folder.path() + "/report.json",
+                                        "--device",  "cpu"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const Ended ended = RunToEnd("skein", arguments);
   EXPECT_EQ(ended.code, 0) << ended.err;
@@ -40,13 +40,13 @@ Json Report(const std::vector<std::string>& more) {
 }
 
 TEST(BenchTensorCommand, StepsAgainstVectorEnv) {
-  const Json report = Report({"--worlds", "5"});
+  const Json report = Report({"--worlds", "5", "--steps", "8"});
   EXPECT_EQ(report["config"]["worlds"], 5);
   EXPECT_EQ(report["config"]["run"]["env"]["id"], "CartPole-v1");  // The first that has a tensor form.
 }
 
 TEST(BenchTensorCommand, TrainsAgainstStepping) {
-  const Json report = Report({"--worlds", "32", "--train", "--env", "UavCover-v0"});
+  const Json report = Report({"--worlds", "32", "--steps", "8", "--train", "--env", "UavCover-v0"});
   EXPECT_EQ(report["config"]["run"]["env"]["id"], "UavCover-v0");
   const Json& row = report["rows"][0];
   EXPECT_GT(row["seconds_per_iteration"], 0);
@@ -54,8 +54,8 @@ TEST(BenchTensorCommand, TrainsAgainstStepping) {
 }
 
 TEST(BenchTensorCommand, TrainsWithAnyAlgorithm) {
-  const Json report =
-      Report({"--worlds", "32", "--train", "--env", "CartPole-v1", "--set", "reinforce.minibatch_size=64"});
+  const Json report = Report(
+      {"--worlds", "32", "--steps", "8", "--train", "--env", "CartPole-v1", "--set", "reinforce.minibatch_size=64"});
   EXPECT_TRUE(report["config"]["run"].contains("reinforce"));
 }
 
@@ -67,6 +67,17 @@ TEST(BenchTensorCommand, PlaysDirectionsOfASearch) {
   EXPECT_EQ(run["directions"]["num_envs"], 3);
   EXPECT_EQ(report["config"]["worlds"], 2 * 4 * 3);
   EXPECT_GT(report["rows"][0]["seconds_per_iteration"], 0);
+  const Ended other = RunToEnd("skein", {"bench",       "tensor",
+                                         "--rounds",    "1",
+                                         "--seconds",   "0.1",
+                                         "--device",    "cpu",
+                                         "--env",       "CartPole-v1",
+                                         "--algorithm", "ars",
+                                         "--dirs",      "2",
+                                         "--worlds",    "4",
+                                         "--set",       "ars.top_dirs=0",
+                                         "--set",       "directions.num_envs=2"});
+  EXPECT_THAT(other.out, HasSubstr("8 worlds as tensors on cpu, 2 directions x 2 signs x 2: training")) << other.err;
 }
 
 // With 4 GiB of addresses; the actions of so many worlds alone need 64.
@@ -93,6 +104,8 @@ TEST(BenchTensorCommand, MistakesEndItBeforeItMeasures) {
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--worlds", "0"}).code, 64);
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--algorithm", "sarsa"}).code, 64);
   EXPECT_THAT(RunToEnd("skein", {"bench", "tensor", "--dirs", "4"}).err, HasSubstr("--dirs wants --algorithm"));
+  EXPECT_THAT(RunToEnd("skein", {"bench", "tensor", "--algorithm", "ars", "--steps", "4"}).err,
+              HasSubstr("--steps cannot be given with a search"));
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--env", "UavNavigate-v0", "--set", "env.uav.uavs=0"}).code, 64);
   EXPECT_EQ(RunToEnd("skein", {"bench", "tensor", "--json", "/no/such/folder/x.json"}).code, 74);
 }
