@@ -190,6 +190,30 @@ phases:
   EXPECT_EQ(seen, (std::set<int>{1, 2, 3}));
 }
 
+// Stopped within the first phase, and gone on in the second and third.
+TEST(Directions, AStopBeforeAPhaseChangesNothing) {
+  for (const std::string mode : {"on_policy", "on_device"}) {
+    const ScratchFolder whole, parts;
+    const std::string config = whole.Write("phases.yaml", R"(
+env: {id: CartPole-v1}
+model: {policy: linear, normalize_observations: true}
+directions: {num_dirs: 8, noise_std: 0.1}
+ars: {top_dirs: 4, step_size: 0.05}
+phases:
+  - until_steps: 8000
+    set: {ars.step_size: 0.1, directions.noise_std: 0.2}
+  - until_steps: 14000
+    set: {directions.noise_std: 0.05}
+)");
+    const auto train = [&](const ScratchFolder& runs, const std::string& steps) {
+      Train(runs.path(), absl::StrCat("--no-eval --set sync.mode=", mode, " --steps ", steps), config);
+    };
+    train(whole, "20000");
+    for (const char* const steps : {"4000", "10000", "20000"}) train(parts, steps);
+    EXPECT_EQ(Digest(parts.path() + "/run"), Digest(whole.path() + "/run")) << mode;
+  }
+}
+
 // Noise of a phase is that of the actors' directions and that by which the learner divides.
 TEST(Directions, APhasesNoiseIsAsTheRunsOwn) {
   const std::string es = "env: {id: CartPole-v1}\nmodel: {hidden: [8]}\nes: {}\n";
