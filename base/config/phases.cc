@@ -120,6 +120,10 @@ absl::Status CheckPhases(const v1::RunConfig& config) {
                                                      phase.until_steps()));
     }
     before = phase.until_steps();
+    if (phase.set().has_directions() && !SearchesDirections(config)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ".set.directions: ", AlgorithmName(config), " searches over no directions"));
+    }
     if (absl::Status status = CheckChanges(config, phase.set(), path + ".set"); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -142,6 +142,8 @@ TEST(Phases, RefuseSettingsThatCannotChange) {
 TEST(Phases, RefuseWhatContradictsTheRun) {
   EXPECT_THAT(LoadError("phases: [{until_steps: 1, set: {reinforce.lr: 1}}]"),
               HasSubstr("phases[0].set: it sets another algorithm than the run's"));
+  EXPECT_THAT(LoadError("phases: [{until_steps: 1, set: {directions.noise_std: 0.1}}]"),
+              HasSubstr("phases[0].set.directions: ppo searches over no directions"));
   EXPECT_THAT(LoadError("ppo: {lr_schedule: kl_adaptive}\nphases: [{until_steps: 1, set: {ppo.lr: 1}}]"),
               HasSubstr("phases[0].set.ppo.lr: with ppo.lr_schedule kl_adaptive"));
   EXPECT_THAT(LoadError("env: {id: UavCover-v0}\nsync: {mode: on_device}\n"
