@@ -361,8 +361,9 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   }
   const uint32_t actors = std::max(options.actors, options.learners);
   if (actors > runners) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--actors: ", actors, " processes cannot share ", runners, " runners"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--actors: ", actors, " processes cannot share ", runners, runners == 1 ? " runner" : " runners",
+        runners < *wanted ? absl::StrCat("; no more of ", *wanted, " can work at once (", sizes, ")") : ""));
   }
   plan.actor_runners = SplitEvenly(runners, actors);
   return plan;

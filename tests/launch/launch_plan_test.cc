@@ -115,6 +115,17 @@ TEST(LaunchPlan, ActorsShareTheRunners) {
   EXPECT_THAT(refused.status().message(), HasSubstr("5 processes cannot share 4 runners"));
 }
 
+TEST(LaunchPlan, ActorsWithoutWorkAreRefusedByTheNumbersThatWereGiven) {
+  LaunchOptions options;
+  options.env_id = "CartPole-v1";
+  options.recipe = "none";
+  options.overrides = {"ars.top_dirs=2", "directions.num_dirs=8", "directions.dir_chunk=8"};
+  options.runners = "4";
+  options.actors = 4;
+  EXPECT_EQ(PlanLaunch(options, 8).status().message(),
+            "--actors: 4 processes cannot share 1 runner; no more of 4 can work at once (8 directions, 8 a runner)");
+}
+
 TEST(LaunchPlan, EachLearnerHasAnActor) {
   LaunchOptions options;
   options.env_id = "CartPole-v1";
