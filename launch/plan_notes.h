@@ -19,7 +19,7 @@ std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores,
 std::string DeviceNote(const v1::RunConfig& config);
 
 // A note for each section or setting that `user` gives, with another value than its default, and that the run does not
-// read. `config`: all settings, with defaults applied.
+// read; and one if the run ends before its last phase begins. `config`: all settings, with defaults applied.
 std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunConfig& config);
 
 }  // namespace skein

@@ -327,6 +327,25 @@ TEST(LaunchPlan, SettingsThatNothingReadsAreNoted) {
   EXPECT_THAT(PlanLaunch(options, 4)->notes, IsEmpty());
 }
 
+TEST(LaunchPlan, PhasesThatNeverBeginAreNoted) {
+  const ScratchFolder folder;
+  LaunchOptions options;
+  options.config_path =
+      folder.Write("run.yaml",
+                   "env: {id: CartPole-v1}\nphases:\n  - until_steps: 1000\n    set: {ppo.lr: 1.0e-4}\n"
+                   "  - until_steps: 2000\n    set: {ppo.lr: 2.0e-4}\n");
+  const auto notes = [&](const std::string& total) {
+    options.overrides = {"total_steps=" + total};
+    return PlanLaunch(options, 4)->notes;
+  };
+  EXPECT_THAT(notes("2001"), IsEmpty());
+  EXPECT_THAT(notes("2000"), ElementsAre("note: phases: the run ends in phase 2 of 3, because total_steps 2000 is not "
+                                         "beyond its until_steps 2000"));
+  EXPECT_THAT(notes("500"),
+              ElementsAre("note: phases: the run ends in phase 1 of 3, because total_steps 500 is not beyond "
+                          "its until_steps 1000"));
+}
+
 TEST(ParseRunners, TakesAutoAndPositiveNumbersOnly) {
   EXPECT_EQ(ParseRunners("auto", 3).value(), 3u);
   EXPECT_EQ(ParseRunners("auto", 0).value(), 1u);  // The number of cores may be unknown.
