@@ -279,12 +279,14 @@ absl::StatusOr<ScalingMeasurement> MeasureRun(const TrainingSetup& setup, Launch
   StopTraining(process->get());
 
   const auto begin = metrics.lines().begin() + static_cast<std::ptrdiff_t>(*first);
-  auto times = ReadIterationTimes({begin, metrics.lines().end()});
+  // Several may have come between two looks.
+  const size_t iterations = setup.time > absl::ZeroDuration() ? metrics.lines().size() - *first - 1 : setup.iterations;
+  auto times = ReadIterationTimes({begin, begin + 1 + static_cast<std::ptrdiff_t>(iterations)});
   if (!times.ok()) return times.status();
   ScalingMeasurement measured;
   measured.actors = options.actors;
   measured.times = *std::move(times);
-  measured.steps_per_iteration = measured.times.env_steps / (metrics.lines().size() - *first - 1);
+  measured.steps_per_iteration = measured.times.env_steps / iterations;
   measured.usage = usage.samples();
   std::filesystem::remove_all(runs_dir, error);
   return measured;

@@ -28,8 +28,8 @@ struct TrainingSetup {
   uint64_t seed = 20227128;
   uint64_t steps_per_iteration = 16384;  // Rounded to a multiple of the environments.
   uint64_t steps_per_env = 0;            // If not 0: steps_per_iteration is this times the environments instead.
-  uint32_t iterations = 5;               // Measured ones, at least,
-  absl::Duration time;                   // and until so much time has passed.
+  uint32_t iterations = 5;               // Measured ones,
+  absl::Duration time;                   // or more, if not 0, until so much time has passed.
   uint32_t warmup = 1;                   // Before them, after all actors have joined. At least 1.
   uint32_t actors = 1;                   // Actor processes, at most one per runner.
 };
