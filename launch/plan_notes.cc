@@ -4,22 +4,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
+#include "base/config/phases.h"
 #include "google/protobuf/util/message_differencer.h"
 
 namespace skein {
 
 using google::protobuf::util::MessageDifferencer;
-
-namespace {
-
-// The index of the phase in which total_steps are reached; config.phases_size(): after all phases.
-int PhaseAtTheEnd(const v1::RunConfig& config) {
-  int phase = 0;
-  while (phase < config.phases_size() && config.phases(phase).until_steps() < config.total_steps()) ++phase;
-  return phase;
-}
-
-}  // namespace
 
 std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores, uint32_t learners) {
   if (before) {
@@ -59,7 +49,7 @@ std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunCon
   if (config.model().policy() == v1::POLICY_KIND_LINEAR && !MessageDifferencer::Equals(with_hidden, defaults)) {
     notes.push_back("note: model.hidden means nothing with model.policy linear and is ignored");
   }
-  const int last = PhaseAtTheEnd(config);
+  const auto last = static_cast<int>(PhaseAt(config, config.total_steps() - 1));
   if (last < config.phases_size()) {
     notes.push_back(absl::StrCat("note: phases: the run ends in phase ", last + 1, " of ", config.phases_size() + 1,
                                  ", because total_steps ", config.total_steps(), " is not beyond its until_steps ",
