@@ -30,13 +30,13 @@ namespace skein {
 namespace {
 
 constexpr char kRate[] = "env_steps_per_second";
-constexpr int64_t kSteps = 32;
 constexpr char kLimit[] = "limit_env_steps_per_second";
+constexpr int64_t kSteps = 32;  // Of each world in an iteration.
 constexpr int64_t kActionRows = 64;
 
 struct TensorBenchOptions : BenchOptions {
   int64_t worlds = 1024;
-  std::optional<int64_t> steps;  // Of each world in an iteration; kSteps.
+  std::optional<int64_t> steps;  // Of each world in an iteration; not given: kSteps.
   std::string algorithm;
   std::optional<int64_t> dirs;
   std::string device;
