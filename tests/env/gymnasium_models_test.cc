@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gymnasium's own model files (tests/env/gymnasium, unchanged) as env.mujoco.xml_file of their tasks: they move as the
-// tasks' own models do.
+// tasks' own models do, to the bit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
