@@ -93,13 +93,13 @@ std::string RecommendationLine(const ScalingAnalysis& analysis, const std::strin
 // The fastest row as flags.
 std::string HowToRun(const ScalingResults& results, const ScalingAnalysis& analysis) {
   const ScalingMeasurement& row = results.rows[*analysis.fastest.row];
-  std::string text = absl::StrFormat("    skein train --env %s --recipe %s --runners %d --envs-per-runner %d --envs %d",
-                                     results.config.value("env", "?"), results.config.value("recipe", "study"),
-                                     row.point.runners, row.point.envs_per_runner, row.point.environments());
-  absl::StrAppend(&text, " --set rollout.steps_per_iteration=", row.steps_per_iteration);
+  std::string text =
+      absl::StrFormat("    skein train --env %s --recipe %s --runners %d", results.config.value("env", "?"),
+                      results.config.value("recipe", "study"), row.point.runners);
   for (const std::string& setting : results.config.value("settings", std::vector<std::string>())) {
     absl::StrAppend(&text, " --set ", setting);
   }
+  for (const std::string& size : row.sizes) absl::StrAppend(&text, " --set ", size);
   return text + "\n";
 }
 

@@ -18,6 +18,7 @@ Json ToJson(const ScalingMeasurement& row) {
           {"envs_per_runner", row.point.envs_per_runner},
           {"actors", row.actors},
           {"steps_per_iteration", row.steps_per_iteration},
+          {"sizes", row.sizes},
           {"env_steps", row.times.env_steps},
           {"iteration_seconds", row.times.seconds},
           {"learner_stage_seconds", row.times.learner},
@@ -31,6 +32,7 @@ absl::StatusOr<ScalingMeasurement> MeasurementFromJson(const Json& json) {
     row.point = {json.at("runners").get<uint32_t>(), json.at("envs_per_runner").get<uint32_t>()};
     row.actors = json.at("actors").get<uint32_t>();
     row.steps_per_iteration = json.at("steps_per_iteration").get<uint64_t>();
+    row.sizes = json.at("sizes").get<std::vector<std::string>>();
     row.times.env_steps = json.at("env_steps").get<uint64_t>();
     row.times.seconds = json.at("iteration_seconds").get<std::vector<double>>();
     row.times.learner = json.at("learner_stage_seconds").get<std::map<std::string, double>>();

@@ -19,6 +19,7 @@ struct ScalingMeasurement {
   ScalingPoint point;
   uint32_t actors = 1;               // Actor processes.
   uint64_t steps_per_iteration = 0;  // Env steps.
+  std::vector<std::string> sizes;    // As SizeSettings().
   IterationTimes times;
   std::vector<UsageSample> usage;
 };

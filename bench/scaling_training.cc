@@ -124,31 +124,37 @@ void StopTraining(Subprocess* process) {
   process->Wait(kStopLimit);  // The destructor kills what has not ended by then.
 }
 
-using Sizes = std::vector<std::pair<std::string, uint64_t>>;  // Settings.
+// Episodes that an iteration plays at once: those of a search are directions, two signs and directions.num_envs
+// episodes of each.
+uint64_t Parts(const v1::RunConfig& config, const ScalingPoint& point) {
+  return point.environments() * (SearchesDirections(config) ? uint64_t{2} * config.directions().num_envs() : 1);
+}
 
-// The env steps of an iteration, at most, and the settings that make it so. The environments of a search are
-// directions: two signs and directions.num_envs episodes of each.
-std::pair<uint64_t, Sizes> SizeSettings(const v1::RunConfig& config, const TrainingSetup& setup,
-                                        const ScalingPoint& point) {
-  const uint64_t environments = point.environments();
-  const bool search = SearchesDirections(config);
-  const uint64_t parts = search ? 2 * config.directions().num_envs() * environments : environments;
-  const uint64_t wanted = setup.steps_per_env > 0 ? setup.steps_per_env * environments : setup.steps_per_iteration;
-  const uint64_t steps = FittingSteps(wanted, parts);
-  if (!search) {
-    return {steps,
-            {{"rollout.num_envs", environments},
-             {"rollout.envs_per_runner", point.envs_per_runner},
-             {"rollout.steps_per_iteration", steps},
-             {AlgorithmName(config) + ".minibatch_size", std::min<uint64_t>(MinibatchSize(config), steps)}}};
+// The env steps of an iteration, at most.
+uint64_t IterationSteps(const v1::RunConfig& config, const TrainingSetup& setup, const ScalingPoint& point) {
+  const uint64_t wanted =
+      setup.steps_per_env > 0 ? setup.steps_per_env * point.environments() : setup.steps_per_iteration;
+  return FittingSteps(wanted, Parts(config, point));
+}
+
+std::vector<std::string> SizesOf(const v1::RunConfig& config, const TrainingSetup& setup, const ScalingPoint& point) {
+  const uint64_t steps = IterationSteps(config, setup, point);
+  const std::string algorithm = AlgorithmName(config);
+  std::vector<std::string> sizes;
+  if (SearchesDirections(config)) {
+    sizes = {absl::StrCat("directions.num_dirs=", point.environments()),
+             absl::StrCat("directions.dir_chunk=", point.envs_per_runner),
+             absl::StrCat("directions.episode_length=", steps / Parts(config, point))};
+    if (HasAlgorithmSetting(config, "top_dirs") && TopDirections(config) > point.environments()) {
+      sizes.push_back(absl::StrCat(algorithm, ".top_dirs=", point.environments()));
+    }
+    return sizes;
   }
-  Sizes sizes = {{"directions.num_dirs", environments},
-                 {"directions.dir_chunk", point.envs_per_runner},
-                 {"directions.episode_length", steps / parts}};
-  if (HasAlgorithmSetting(config, "top_dirs")) {
-    sizes.emplace_back(AlgorithmName(config) + ".top_dirs", std::min<uint64_t>(TopDirections(config), environments));
-  }
-  return {steps, sizes};
+  sizes = {absl::StrCat("rollout.num_envs=", point.environments()),
+           absl::StrCat("rollout.envs_per_runner=", point.envs_per_runner),
+           absl::StrCat("rollout.steps_per_iteration=", steps)};
+  if (MinibatchSize(config) > steps) sizes.push_back(absl::StrCat(algorithm, ".minibatch_size=", steps));
+  return sizes;
 }
 
 UsageRecorder::Sources UsageSources(GpuMonitor* gpu) {
@@ -168,11 +174,17 @@ absl::StatusOr<v1::RunConfig> ReadSetupConfig(const TrainingSetup& setup) {
   return ReadRunConfig(setup.config_path, overrides, recipe->settings);
 }
 
+absl::StatusOr<std::vector<std::string>> SizeSettings(const TrainingSetup& setup, const ScalingPoint& point) {
+  const auto config = ReadSetupConfig(setup);
+  if (!config.ok()) return config.status();
+  return SizesOf(*config, setup, point);
+}
+
 absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const ScalingPoint& point,
                                               const std::string& runs_dir) {
   const auto config = ReadSetupConfig(setup);
   if (!config.ok()) return config.status();
-  const auto [steps, sizes] = SizeSettings(*config, setup, point);
+  const uint64_t steps = IterationSteps(*config, setup, point);
   LaunchOptions options;
   options.recipe = setup.recipe;
   options.config_path = setup.config_path;
@@ -187,7 +199,7 @@ absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const 
   const uint64_t iterations =
       setup.warmup + setup.iterations + 1 + (options.actors > 1 ? kJoiningIterations : uint64_t{0});
   options.overrides = setup.overrides;
-  for (const auto& [key, value] : sizes) options.overrides.push_back(absl::StrCat(key, "=", value));
+  for (std::string& size : SizesOf(*config, setup, point)) options.overrides.push_back(std::move(size));
   options.overrides.push_back(absl::StrCat("total_steps=", steps * iterations));
   options.overrides.push_back(absl::StrCat("checkpoint.interval_steps=", 2 * steps * iterations));
   const auto plan = PlanLaunch(options, 1);
@@ -297,8 +309,12 @@ absl::StatusOr<ScalingMeasurement> MeasureTraining(const TrainingSetup& setup, c
                                                    const StopRequested& stop) {
   auto options = TrainingOptions(setup, point, absl::StrCat(folder, "/run-", point.name()));
   if (!options.ok()) return options.status();
+  auto sizes = SizeSettings(setup, point);
+  if (!sizes.ok()) return sizes.status();
   auto measured = MeasureRun(setup, *std::move(options), point.name(), gpu, stop);
-  if (measured.ok()) measured->point = point;
+  if (!measured.ok()) return measured.status();
+  measured->point = point;
+  measured->sizes = *std::move(sizes);
   return measured;
 }
 

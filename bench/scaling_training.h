@@ -38,10 +38,13 @@ struct TrainingSetup {
 // ReadRunConfig.
 absl::StatusOr<v1::RunConfig> ReadSetupConfig(const TrainingSetup& setup);
 
+// The settings ("a.b=c") that give one configuration its sizes, to come after the setup's overrides. A minibatch larger
+// than an iteration is reduced to it. A search has a direction for each environment, and episodes of a length that
+// fills the iteration. Errors as ReadSetupConfig.
+absl::StatusOr<std::vector<std::string>> SizeSettings(const TrainingSetup& setup, const ScalingPoint& point);
+
 // The options of `skein train` for one configuration: enough steps with some to spare, no checkpoints in between and no
-// evaluation. `runs_dir` will hold its folder. A minibatch larger than an iteration is reduced to it. A search has a
-// direction for each environment, and episodes of a length that fills the iteration. Errors as ReadRunConfig and
-// PlanLaunch.
+// evaluation. `runs_dir` will hold its folder. Sizes as SizeSettings(). Errors as ReadRunConfig and PlanLaunch.
 absl::StatusOr<LaunchOptions> TrainingOptions(const TrainingSetup& setup, const ScalingPoint& point,
                                               const std::string& runs_dir);
 

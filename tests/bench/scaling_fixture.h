@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "absl/strings/str_cat.h"
 #include "bench/scaling_result.h"
 
 namespace skein {
@@ -12,6 +13,7 @@ inline ScalingMeasurement SampleMeasurement(ScalingPoint point, std::vector<doub
   ScalingMeasurement row;
   row.point = point;
   row.steps_per_iteration = 1200;
+  row.sizes = {absl::StrCat("rollout.num_envs=", point.environments()), "rollout.steps_per_iteration=1200"};
   row.times.env_steps = 1200 * seconds.size();
   row.times.seconds = std::move(seconds);
   const double wall = row.times.total_seconds();

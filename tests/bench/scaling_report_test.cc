@@ -29,9 +29,8 @@ TEST(ScalingReport, SaysWhereTheTimeGoesAndWhatToTake) {
   // 100 - 60 - 10 - 5 = 25 %; the learner takes 20 + 1 + 1, so 3 % are for something else.
   EXPECT_THAT(report, HasSubstr("| 2x2 | 60.0 | 0.0 | 10.0 | 5.0 | 25.0 | 3.0 | 20.0 | 1.0 |"));
   EXPECT_THAT(report, HasSubstr("more than 60 % efficiency and less than 70 % CPU: 480 env-steps/s"));
-  EXPECT_THAT(report,
-              HasSubstr("skein train --env HalfCheetah-v5 --recipe study --runners 2 --envs-per-runner 2 --envs 4 "
-                        "--set rollout.steps_per_iteration=1200"));
+  EXPECT_THAT(report, HasSubstr("skein train --env HalfCheetah-v5 --recipe study --runners 2 --set rollout.num_envs=4 "
+                                "--set rollout.steps_per_iteration=1200"));
 }
 
 TEST(ScalingReport, OfOneConfigurationRecommendsNoBalance) {
