@@ -58,6 +58,7 @@ void TicketOffice::TakeBackUnserved(absl::Duration now) {
 }
 
 void TicketOffice::GrantWaiting(absl::Duration now, Grants* grants) {
+  const absl::Duration fastest = actors_.Fastest();
   const uint64_t runners = actors_.Runners(now);
   const std::vector<uint32_t> waiting = groups_.Waiting();
   size_t left = waiting.size() + groups_.fragments_behind();
@@ -74,7 +75,7 @@ void TicketOffice::GrantWaiting(absl::Duration now, Grants* grants) {
       // More tickets than its runners only if enough tickets are left for every runner.
       const bool may = actor.Idle(now) || (actor.in_hand() < actor.Credits(now) && left > runners);
       if (!may || (best != nullptr && !actor.GoesBefore(best->second))) continue;
-      if (group.owner || !TooSlow(actor, group, now)) best = &entry;
+      if (group.owner || !TooSlow(actor, group, fastest, now)) best = &entry;
     }
     if (best == nullptr) continue;
     if (to_be_owned) ++owned[best->first];
@@ -84,8 +85,8 @@ void TicketOffice::GrantWaiting(absl::Duration now, Grants* grants) {
   }
 }
 
-bool TicketOffice::TooSlow(const ActorRecord& actor, const EnvGroup& group, absl::Duration now) const {
-  const absl::Duration fastest = actors_.Fastest();
+bool TicketOffice::TooSlow(const ActorRecord& actor, const EnvGroup& group, absl::Duration fastest,
+                           absl::Duration now) const {
   if (groups_.asynchronous() || actor.service() <= std::max(kSlow * fastest, fastest + kWorthwhile)) return false;
   const double others_per_second = actors_.OthersPerSecond(actor, fastest, now);
   if (others_per_second == 0) return false;
@@ -99,21 +100,27 @@ void TicketOffice::GrantCopies(absl::Duration now, Grants* grants) {
   // In mode async no iteration waits for a late ticket.
   if (!groups_.relocatable() || (known && groups_.asynchronous())) return;
   const size_t most_holders = known ? 1 : actors_.records().size();
+  std::vector<Candidate> candidates = CopyCandidates(most_holders, fastest, now);
+  if (candidates.empty()) return;
+  const absl::Duration least_worth = known ? kWorthwhile : absl::ZeroDuration();
   std::vector<ActorEntry*> idle = IdleActors(now);
   // One ticket at a time, so that every idle actor gets its first before any gets many.
-  while (!idle.empty()) {
+  while (!idle.empty() && !candidates.empty() && candidates.front().remaining > least_worth) {
     const auto next = std::min_element(idle.begin(), idle.end(), [](const ActorEntry* a, const ActorEntry* b) {
       return a->second.GoesBefore(b->second);
     });
     const ActorRecord& actor = (*next)->second;
     const absl::Duration worth = known ? std::max(actor.Usual(fastest), kWorthwhile) : absl::ZeroDuration();
-    if (!GrantCopy(worth, most_holders, now, *next, grants) || !actor.Idle(now)) idle.erase(next);
+    const bool granted = GrantCopy(candidates, worth, now, *next, grants);
+    if (granted) candidates = CopyCandidates(most_holders, fastest, now);
+    if (!granted || !actor.Idle(now)) idle.erase(next);
   }
   // Trials of slow actors come last, with tickets that no other actor would take over now.
   for (ActorEntry* entry : IdleActors(now)) {
     const ActorRecord& actor = entry->second;
-    if (actor.in_hand() == 0 && actor.TrialIsDue(fastest, now)) {
-      GrantCopy(absl::ZeroDuration(), most_holders, now, entry, grants);
+    if (actor.in_hand() == 0 && actor.TrialIsDue(fastest, now) &&
+        GrantCopy(candidates, absl::ZeroDuration(), now, entry, grants)) {
+      candidates = CopyCandidates(most_holders, fastest, now);
     }
   }
 }
@@ -126,23 +133,31 @@ std::vector<TicketOffice::ActorEntry*> TicketOffice::IdleActors(absl::Duration n
   return idle;
 }
 
-bool TicketOffice::GrantCopy(absl::Duration worth, size_t most_holders, absl::Duration now, ActorEntry* entry,
-                             Grants* grants) {
-  const absl::Duration fastest = actors_.Fastest();
-  const EnvGroup* latest = nullptr;
-  absl::Duration longest = worth;
-  for (const EnvGroup& group : groups_.all()) {
+std::vector<TicketOffice::Candidate> TicketOffice::CopyCandidates(size_t most_holders, absl::Duration fastest,
+                                                                  absl::Duration now) const {
+  std::vector<Candidate> candidates;
+  for (uint32_t g = 0; g < groups_.all().size(); ++g) {
+    const EnvGroup& group = groups_[g];
     const std::vector<ConnectionId>& holders = group.holders.now();
-    if (holders.empty() || holders.size() > most_holders || entry->second.Has(group.ticket_id)) continue;
+    if (holders.empty() || holders.size() > most_holders) continue;
     const ActorRecord& holder = *actors_.Find(holders.back());
     const absl::Duration remaining = holder.ExpectedRemaining(group.ticket_id, fastest, now);
-    if (remaining <= longest) continue;
-    longest = remaining;
-    latest = &group;
+    if (remaining > absl::ZeroDuration()) candidates.push_back({g, remaining});
   }
-  if (latest == nullptr) return false;
-  Give(static_cast<uint32_t>(latest - groups_.all().data()), entry, now, grants);
-  return true;
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.remaining > b.remaining; });
+  return candidates;
+}
+
+bool TicketOffice::GrantCopy(const std::vector<Candidate>& candidates, absl::Duration worth, absl::Duration now,
+                             ActorEntry* entry, Grants* grants) {
+  for (const Candidate& ticket : candidates) {
+    if (ticket.remaining <= worth) return false;
+    if (entry->second.Has(groups_[ticket.group].ticket_id)) continue;
+    Give(ticket.group, entry, now, grants);
+    return true;
+  }
+  return false;
 }
 
 void TicketOffice::Give(uint32_t group, ActorEntry* entry, absl::Duration now, Grants* grants) {

@@ -73,18 +73,25 @@ class TicketOffice {
 
  private:
   using ActorEntry = ActorRoster::Records::value_type;
+  struct Candidate {
+    uint32_t group;
+    absl::Duration remaining;  // ExpectedRemaining() of the newest holder.
+  };
 
   void TakeBackUnserved(absl::Duration now);
   // Grants each ticket without a holder to the actor with the fewest tickets per runner.
   void GrantWaiting(absl::Duration now, Grants* grants);
   // Grants tickets that other actors hold to idle actors as well.
   void GrantCopies(absl::Duration now, Grants* grants);
-  // Grants to `entry` one ticket with at most `most_holders` holders: the one whose newest holder is expected to take
-  // longest. That time must exceed `worth`. False: there is none.
-  bool GrantCopy(absl::Duration worth, size_t most_holders, absl::Duration now, ActorEntry* entry, Grants* grants);
+  // Tickets with one to `most_holders` holders of which the newest is not just due to answer; the longest wait first.
+  std::vector<Candidate> CopyCandidates(size_t most_holders, absl::Duration fastest, absl::Duration now) const;
+  // Grants to `entry` the first of `candidates` that it does not have, if the wait for it exceeds `worth`. False: there
+  // is none.
+  bool GrantCopy(const std::vector<Candidate>& candidates, absl::Duration worth, absl::Duration now, ActorEntry* entry,
+                 Grants* grants);
   void Give(uint32_t group, ActorEntry* entry, absl::Duration now, Grants* grants);
   // Whether the other actors would finish all open tickets before `actor` finishes this ticket and its successors.
-  bool TooSlow(const ActorRecord& actor, const EnvGroup& group, absl::Duration now) const;
+  bool TooSlow(const ActorRecord& actor, const EnvGroup& group, absl::Duration fastest, absl::Duration now) const;
   std::vector<ActorEntry*> IdleActors(absl::Duration now);
 
   EnvGroups groups_;
