@@ -32,6 +32,7 @@ bool MayTouch(const mjModel& m, int one, int other) {
   return m.body_weldid[m.body_parentid[first]] != second && m.body_weldid[m.body_parentid[second]] != first;
 }
 
+// Whether a pair can say what MuJoCo would mix of two geoms.
 bool Mixable(const mjModel& m, int one, int other) {
   const auto same = [one, other](const mjtNum* values, int size) {
     return std::equal(values + one * size, values + (one + 1) * size, values + other * size);
@@ -65,30 +66,63 @@ std::string Joined(const mjtNum* values, int size) {
 // Whether XML can have the name as it is.
 bool IsPlain(const char* name) { return name != nullptr && std::strpbrk(name, "\"'<>&") == nullptr; }
 
+// What a search gives the contacts of two geoms.
+struct Contact {
+  int condim;
+  std::array<mjtNum, 5> friction;
+  mjtNum margin;
+  const mjtNum *solref, *solimp;  // [mjNREF], [mjNIMP]
+};
+
+// REQUIRES: Mixable().
+Contact ContactOf(const mjModel& m, int one, int other) {
+  std::array<mjtNum, 3> friction;
+  for (int i = 0; i < 3; ++i) friction[i] = std::max(m.geom_friction[3 * one + i], m.geom_friction[3 * other + i]);
+  return {std::max(m.geom_condim[one], m.geom_condim[other]),
+          {friction[0], friction[0], friction[1], friction[2], friction[2]},
+          MixedMargin(m, one, other),
+          m.geom_solref + one * mjNREF,
+          m.geom_solimp + one * mjNIMP};
+}
+
 // Empty: a geom has no plain name.
 std::string PairOf(const mjModel& m, int one, int other) {
   const char* const first = mj_id2name(&m, mjOBJ_GEOM, one);
   const char* const second = mj_id2name(&m, mjOBJ_GEOM, other);
   if (!IsPlain(first) || !IsPlain(second)) return "";
-  mjtNum friction[3];
-  for (int i = 0; i < 3; ++i) friction[i] = std::max(m.geom_friction[3 * one + i], m.geom_friction[3 * other + i]);
-  const mjtNum five[] = {friction[0], friction[0], friction[1], friction[2], friction[2]};
-  const mjtNum margin = MixedMargin(m, one, other);
+  const Contact contact = ContactOf(m, one, other);
   return absl::StrFormat(
       R"(<pair geom1="%s" geom2="%s" condim="%d" friction="%s" margin="%s" solref="%s" solimp="%s"/>)", first, second,
-      std::max(m.geom_condim[one], m.geom_condim[other]), Joined(five, 5), Joined(&margin, 1),
-      Joined(m.geom_solref + one * mjNREF, mjNREF), Joined(m.geom_solimp + one * mjNIMP, mjNIMP));
+      contact.condim, Joined(contact.friction.data(), 5), Joined(&contact.margin, 1), Joined(contact.solref, mjNREF),
+      Joined(contact.solimp, mjNIMP));
 }
 
-}  // namespace
-
-std::optional<std::string> ListContacts(const std::string& mjcf, const mjModel& searched) {
-  // Also without pairs in the text, a class of defaults may change those that are added.
-  if (mjcf.find("<pair") != std::string::npos || searched.nexclude > 0 || !SearchesAsUsual(searched)) {
-    return std::nullopt;
+// Whether a pair has none of what a search never gives a contact. Not every MuJoCo has these arrays.
+template <typename Model>
+bool HasNothingElse(const Model& m, int pair) {
+  bool nothing = m.pair_gap[pair] == 0;
+  if constexpr (requires { m.pair_solreffriction; }) {
+    const mjtNum* const of_friction = m.pair_solreffriction + pair * mjNREF;
+    nothing = nothing && std::all_of(of_friction, of_friction + mjNREF, [](mjtNum x) { return x == 0; });
   }
-  // The search goes from body to body, and from geom to geom within two bodies. Geoms are numbered body after body.
-  std::vector<std::array<int, 4>> touching;  // Two bodies and a geom of each.
+  if constexpr (requires { m.pair_adhesion; }) nothing = nothing && m.pair_adhesion[pair] == 0;
+  return nothing;
+}
+
+// Whether a pair makes the contacts that a search makes.
+bool IsAsSearched(const mjModel& m, int pair, const Contact& contact) {
+  const auto same = [pair](const mjtNum* values, int size, const mjtNum* wanted) {
+    return std::equal(values + pair * size, values + (pair + 1) * size, wanted);
+  };
+  return m.pair_dim[pair] == contact.condim && same(m.pair_friction, 5, contact.friction.data()) &&
+         same(m.pair_margin, 1, &contact.margin) && same(m.pair_solref, mjNREF, contact.solref) &&
+         same(m.pair_solimp, mjNIMP, contact.solimp) && HasNothingElse(m, pair);
+}
+
+// Two bodies and a geom of each, in the order of a search: it goes from body to body, and from geom to geom within two
+// bodies; geoms are numbered body after body. nullopt: a list would be longer than the search, or would find more.
+std::optional<std::vector<std::array<int, 4>>> TouchingGeoms(const mjModel& searched) {
+  std::vector<std::array<int, 4>> touching;
   for (int one = 0; one < searched.ngeom; ++one) {
     for (int other = one + 1; other < searched.ngeom; ++other) {
       if (!MayTouch(searched, one, other)) continue;
@@ -97,10 +131,19 @@ std::optional<std::string> ListContacts(const std::string& mjcf, const mjModel& 
       if (touching.size() > kMostPairsPerGeom * static_cast<size_t>(searched.ngeom)) return std::nullopt;
     }
   }
-  if (touching.empty()) return mjcf;
   std::sort(touching.begin(), touching.end());
+  return touching;
+}
+
+}  // namespace
+
+std::optional<std::string> ListContacts(const std::string& mjcf, const mjModel& searched) {
+  if (searched.npair > 0 || searched.nexclude > 0 || !SearchesAsUsual(searched)) return std::nullopt;
+  const auto touching = TouchingGeoms(searched);
+  if (!touching) return std::nullopt;
+  if (touching->empty()) return mjcf;
   std::string pairs;
-  for (const auto& [body, other_body, one, other] : touching) {
+  for (const auto& [body, other_body, one, other] : *touching) {
     const std::string pair = Mixable(searched, one, other) ? PairOf(searched, one, other) : "";
     if (pair.empty()) return std::nullopt;
     pairs += pair;
@@ -108,6 +151,17 @@ std::optional<std::string> ListContacts(const std::string& mjcf, const mjModel& 
   const size_t end = mjcf.rfind("</mujoco>");
   if (end == std::string::npos) return std::nullopt;
   return absl::StrFormat("%s<contact>%s</contact>%s", mjcf.substr(0, end), pairs, mjcf.substr(end));
+}
+
+bool ListsAllContacts(const mjModel& listed, const mjModel& searched) {
+  const auto touching = TouchingGeoms(searched);
+  if (!touching || static_cast<size_t>(listed.npair) != touching->size()) return false;
+  for (int i = 0; i < listed.npair; ++i) {
+    const auto [body, other_body, one, other] = (*touching)[i];
+    if (std::minmax(listed.pair_geom1[i], listed.pair_geom2[i]) != std::minmax(one, other)) return false;
+    if (!IsAsSearched(listed, i, ContactOf(searched, one, other))) return false;
+  }
+  return true;
 }
 
 void CollideOnlyPairs(mjModel* model) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -79,7 +80,9 @@ Models CompileModels(const MujocoTask& task) {
   }
   const std::optional<std::string> listed = ListContacts(mjcf, **published);
   if (!listed) return {published, published};
-  return {CompileModel(facts.id, *listed, facts.total_mass, true), published};
+  absl::StatusOr<SharedModel> stepped = CompileModel(facts.id, *listed, facts.total_mass, true);
+  if (!stepped.ok() || !ListsAllContacts(**stepped, **published)) return {published, published};
+  return {std::move(stepped), std::move(published)};
 }
 
 }  // namespace

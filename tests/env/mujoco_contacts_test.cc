@@ -122,8 +122,8 @@ INSTANTIATE_TEST_SUITE_P(Tasks, ContactLists,
                                          Expected{"HumanoidStandup-v5", -1, 10},
                                          Expected{"InvertedDoublePendulum-v5", 0, 0},
                                          Expected{"InvertedPendulum-v5", 0, 0}, Expected{"Pusher-v5", -1, 3},
-                                         Expected{"Reacher-v5", 0, 0}, Expected{"Swimmer-v5", 0, 0},
-                                         Expected{"Walker2d-v5", 7, 3}),
+                                         Expected{"QuadrupedStand-v0", 5, 3}, Expected{"Reacher-v5", 0, 0},
+                                         Expected{"Swimmer-v5", 0, 0}, Expected{"Walker2d-v5", 7, 3}),
                          [](const auto& info) {
                            const std::string id = info.param.id;
                            return id.substr(0, id.find('-'));
@@ -139,6 +139,8 @@ std::string ContactsOfABall(const std::string& more, const std::string& elsewher
   EXPECT_TRUE(model.ok()) << model.status();
   const std::optional<std::string> listed = ListContacts(mjcf, **model);
   if (!listed) return "searched";
+  const auto read = CompileModel("ball", *listed, 1);
+  if (!read.ok() || !ListsAllContacts(**read, **model)) return "searched";
   const size_t begin = listed->find("<contact>");
   return begin == std::string::npos ? "" : listed->substr(begin, listed->rfind("</contact>") - begin);
 }
@@ -160,7 +162,6 @@ TEST(ListContacts, LeavesModelsAloneThatAListWouldChange) {
   EXPECT_EQ(ContactsOfABall(R"(priority="1")"), "searched");
   EXPECT_EQ(ContactsOfABall("", R"(<contact><exclude body1="world" body2="ball"/></contact>)"), "searched");
   EXPECT_EQ(ContactsOfABall("", R"(<contact><pair geom1="ground" geom2="ball"/></contact>)"), "searched");
-  EXPECT_EQ(ContactsOfABall("", R"(<default><pair gap="1"/></default>)"), "searched");
   EXPECT_EQ(ContactsOfABall("", R"(<option><flag filterparent="disable"/></option>)"), "searched");
   EXPECT_EQ(ContactsOfABall("", R"(<option><flag override="enable"/></option>)"), "searched");
   // A second geom of the ball's body, and a margin: MuJoCo's search then misses contacts.
@@ -170,6 +171,35 @@ TEST(ListContacts, LeavesModelsAloneThatAListWouldChange) {
   // A name that would have to be written otherwise.
   EXPECT_EQ(ContactsOfABall("", R"(<worldbody><geom name="a&amp;b" type="plane" size="1 1 1"/></worldbody>)"),
             "searched");
+}
+
+TEST(ListContacts, LeavesModelsAloneThatMujocoWouldReadOtherwise) {
+  EXPECT_EQ(ContactsOfABall("", R"(<default>< pair gap="1"/></default>)"), "searched");
+  if (mjVERSION_HEADER >= 237) {
+    EXPECT_EQ(ContactsOfABall("", R"(<default><pair solreffriction="0.5 1"/></default>)"), "searched");
+  }
+  // The list says these itself.
+  EXPECT_NE(ContactsOfABall("", R"(<default><pair margin="0.3" solref="0.5 1" friction="3"/></default>)"), "searched");
+  // MuJoCo reads the first root element alone.
+  EXPECT_EQ(ContactsOfABall("", "</mujoco><mujoco>"), "searched");
+}
+
+TEST(ListsAllContacts, IsFalseOfAPairThatDiffers) {
+  const std::string ball =
+      R"(<mujoco><worldbody><geom name="ground" type="plane" size="1 1 1"/><body name="ball"><joint/>)"
+      R"(<geom name="ball" size="0.1"/></body></worldbody>)";
+  const SharedModel searched = *CompileModel("ball", ball + "</mujoco>", 1);
+  const auto lists_all = [&](const std::string& pairs) {
+    return ListsAllContacts(**CompileModel("ball", ball + "<contact>" + pairs + "</contact></mujoco>", 1), *searched);
+  };
+  const std::string pair = R"(<pair geom1="ground" geom2="ball" )";
+  EXPECT_TRUE(lists_all(pair + "/>"));  // MuJoCo mixes what it does not say.
+  EXPECT_FALSE(lists_all(""));
+  EXPECT_FALSE(lists_all(pair + R"(name="one"/>)" + pair + R"(name="two"/>)"));
+  for (const char* const other : {R"(condim="4")", R"(friction="2")", R"(friction="1 1 0.005 0.0001 2")",
+                                  R"(margin="0.1")", R"(gap="0.1")", R"(solref="0.03 1")", R"(solimp="0.8")"}) {
+    EXPECT_FALSE(lists_all(pair + other + "/>")) << other;
+  }
 }
 
 }  // namespace
