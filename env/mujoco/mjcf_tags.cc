@@ -34,7 +34,8 @@ class Scanner {
     if (tag->element.empty()) return false;
     for (SkipSpace(); !Take('>'); SkipSpace()) {
       if (Take('/')) {
-        if (!Take('>')) return false;
+        if (!tag->opens || !Take('>')) return false;
+        tag->closed = true;
         break;
       }
       const absl::string_view name = Name();

@@ -16,6 +16,7 @@ struct MjcfTag {
   absl::string_view element;
   std::vector<std::pair<absl::string_view, absl::string_view>> attributes;  // In order; values without their quotes.
   bool opens = true;                                                        // False: </element>.
+  bool closed = false;                                                      // <element/>, which has no </element>.
   size_t begin = 0, end = 0;                                                // From '<' to after '>'.
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -19,9 +20,61 @@ constexpr size_t kMostTags = 20'000;
 constexpr int64_t kMostPixels = 1 << 26;     // Of three bytes.
 constexpr int64_t kMostDimensions = 10'000;  // Of sensors of the user's own.
 
-struct Elements {
+// Of what an element within another is.
+struct Limit {
+  absl::string_view parent, element;  // Empty: any.
   const char* plural;
   int most;
+};
+
+// Elements of defaults are none of these: they only say what others have.
+constexpr Limit kLimits[] = {
+    {"body", "body", "bodies", 1000},
+    {"body", "geom", "geoms", 1000},
+    {"body", "joint", "joints", 200},
+    {"body", "freejoint", "joints", 200},
+    {"body", "site", "sites", 1000},
+    {"body", "camera", "cameras", 100},
+    {"body", "light", "lights", 100},
+    {"actuator", "", "actuators", 200},
+    {"equality", "", "equality constraints", 200},
+    {"contact", "pair", "contact pairs", 1000},
+    {"contact", "exclude", "excluded contacts", 1000},
+    {"tendon", "", "tendons", 200},
+    {"fixed", "", "parts of tendons", 2000},
+    {"spatial", "", "parts of tendons", 2000},
+    {"sensor", "", "sensors", 1000},
+    {"keyframe", "", "keys", 1000},
+    {"default", "default", "classes of defaults", 1000},
+};
+
+// What an element within `parent` counts as; null: it has no limit.
+const Limit* LimitOf(absl::string_view parent, absl::string_view element) {
+  // Bodies may also be in these.
+  if (parent == "worldbody" || parent == "frame") parent = "body";
+  const auto* const found = std::find_if(std::begin(kLimits), std::end(kLimits), [&](const Limit& limit) {
+    return limit.parent == parent && (limit.element.empty() || limit.element == element);
+  });
+  return found == std::end(kLimits) ? nullptr : found;
+}
+
+// Counts elements by what they are, from the first tag to the last.
+class ElementCounts {
+ public:
+  // The limit that this tag is beyond, or null.
+  const Limit* Add(const MjcfTag& tag) {
+    if (!tag.opens) {
+      if (!open_.empty()) open_.pop_back();
+      return nullptr;
+    }
+    const Limit* const limit = LimitOf(open_.empty() ? "" : open_.back(), tag.element);
+    if (!tag.closed) open_.push_back(tag.element);
+    return limit != nullptr && ++counts_[limit->plural] > limit->most ? limit : nullptr;
+  }
+
+ private:
+  std::vector<absl::string_view> open_;  // The elements around the next tag.
+  std::map<absl::string_view, int> counts_;
 };
 
 // The value of an attribute, the largest if it is there twice; 0 if there is none, or no number above 0.
@@ -69,18 +122,13 @@ std::string ModelDanger(const std::vector<MjcfTag>& tags) {
                                                                           {"nsample", 10'000},
                                                                           {"dim", 1000},
                                                                           {"num", 1000}};
-  static const auto* const most_elements = new std::map<absl::string_view, Elements>{
-      {"body", {"bodies", 1000}},       {"geom", {"geoms", 1000}},       {"joint", {"joints", 200}},
-      {"freejoint", {"joints", 200}},   {"motor", {"actuators", 200}},   {"general", {"actuators", 200}},
-      {"position", {"actuators", 200}}, {"velocity", {"actuators", 200}}};
   if (tags.size() > kMostTags) return absl::StrCat("more than ", kMostTags, " tags");
-  std::map<absl::string_view, int> counts;
+  ElementCounts counts;
   double pixels = 0, dimensions = 0;
   for (const MjcfTag& tag : tags) {
     if (elements->count(tag.element) > 0) return absl::StrCat("element <", tag.element, "> is not supported");
-    const auto limit = most_elements->find(tag.element);
-    if (limit != most_elements->end() && tag.opens && ++counts[limit->second.plural] > limit->second.most) {
-      return absl::StrCat("more than ", limit->second.most, " ", limit->second.plural);
+    if (const Limit* const beyond = counts.Add(tag)) {
+      return absl::StrCat("more than ", beyond->most, " ", beyond->plural);
     }
     pixels += Pixels(tag);
     if (pixels > kMostPixels) return absl::StrCat("textures of more than ", kMostPixels, " pixels together");
