@@ -64,6 +64,16 @@ std::string WithoutComments(const std::string& text) {
   return out.append(text, begin, std::string::npos);
 }
 
+// The end tag of the first element; null: it has none.
+const MjcfTag* EndOfRoot(const std::vector<MjcfTag>& tags) {
+  int open = 0;
+  for (const MjcfTag& tag : tags) {
+    if (!tag.closed) open += tag.opens ? 1 : -1;
+    if (open <= 0) return open == 0 && !tag.opens ? &tag : nullptr;
+  }
+  return nullptr;
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), folder_(fs::path(path).parent_path()) {}
@@ -110,11 +120,11 @@ class Reader {
     absl::StatusOr<std::string> text = ReadOne(file);
     if (!text.ok()) return text;
     const auto tags = ReadMjcfTags(*text);
-    if (!tags || tags->size() < 2 || tags->front().element != "mujoco" || !tags->front().opens ||
-        tags->back().element != "mujoco" || tags->back().opens) {
+    const MjcfTag* const end = tags ? EndOfRoot(*tags) : nullptr;
+    if (end == nullptr || tags->front().element != "mujoco" || end->element != "mujoco") {
       return Refused(file.string(), "has no element mujoco to include");
     }
-    return text->substr(tags->front().end, tags->back().begin - tags->front().end);
+    return text->substr(tags->front().end, end->begin - tags->front().end);
   }
 
   const std::string path_;

@@ -90,6 +90,23 @@ TEST_F(UserModel, MayIncludeFilesOfItsFolder) {
   EXPECT_TRUE(env.ok()) << env.status();
 }
 
+// As MuJoCo itself, which looks at no more of an included file.
+TEST_F(UserModel, IncludesTheFirstRootElementAlone) {
+  const std::string text = OwnModel();
+  const size_t begin = text.find("<actuator>"), end = text.find("</mujoco>");
+  Write("parts/motors.xml",
+        "<mujoco>" + text.substr(begin, end - begin) + "</mujoco>\n<mujoco><asset><mesh/></asset></mujoco>");
+  const std::string whole = text.substr(0, begin) + "<include file=\"parts/motors.xml\"/>" + text.substr(end);
+  const auto env = Hopper(Write("whole.xml", whole));
+  EXPECT_TRUE(env.ok()) << env.status();
+  for (const char* const part : {"<mujoco/>", "</mujoco>", "<mujoco><worldbody></mujoco>", "<other></other>"}) {
+    Write("part.xml", part);
+    EXPECT_THAT(Why(Write("whole.xml", "<mujoco><include file=\"part.xml\"/></mujoco>")),
+                testing::HasSubstr("part.xml: has no element mujoco to include"))
+        << part;
+  }
+}
+
 // Gymnasium's model files with a word of them changed, in tasks that they are not for or that look for more.
 TEST_F(UserModel, IsRefusedIfItHasOtherJointsThanTheTask) {
   const auto why = [&](const std::string& env_id, const std::string& file, const std::string& word,
