@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "base/number/number_bounds.h"
 #include "env/mujoco/library.h"
 #include "env/mujoco/mjcf_tags.h"
 #include "env/mujoco/model.h"
@@ -169,8 +170,13 @@ absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path, const Mu
       .mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody), .tendons = static_cast<int>(m.ntendon)};
   for (int i = 0; i < m.nu; ++i) {
     if (!m.actuator_ctrllimited[i]) return Refused(path, "every actuator needs ctrllimited and ctrlrange");
-    facts.action_low.push_back(static_cast<float>(m.actuator_ctrlrange[2 * i]));
-    facts.action_high.push_back(static_cast<float>(m.actuator_ctrlrange[2 * i + 1]));
+    const mjtNum low = m.actuator_ctrlrange[2 * i], high = m.actuator_ctrlrange[2 * i + 1];
+    if (!(std::max(std::abs(low), std::abs(high)) <= double{kNumberBound})) {
+      return Refused(path, absl::StrCat("ctrlrange=\"", low, " ", high, "\" of actuator ", i,
+                                        ": want numbers of at most ", kNumberBound, " in magnitude"));
+    }
+    facts.action_low.push_back(static_cast<float>(low));
+    facts.action_high.push_back(static_cast<float>(high));
   }
   return facts;
 }

@@ -236,6 +236,23 @@ TEST_F(UserModel, IsRefusedHoweverItIsWritten) {
   refused("<worldbody>" + geoms + "</worldbody>", "more than 20000 tags");
 }
 
+TEST_F(UserModel, IsRefusedWithBoundsOfActionsThatNoActionMayHave) {
+  const std::string text = OwnModel(), own = "ctrlrange=\"-1 1\"";
+  const size_t at = text.find(own);
+  ASSERT_NE(at, std::string::npos);
+  const auto with = [&](const std::string& range) {
+    std::string other = text;
+    return Write("range.xml", other.replace(at, own.size(), "ctrlrange=\"" + range + "\""));
+  };
+  EXPECT_THAT(Why(with("-1e300 1e300")),
+              testing::HasSubstr("ctrlrange=\"-1e+300 1e+300\" of actuator 0: want numbers of "
+                                 "at most 1e+06 in magnitude"));
+  EXPECT_THAT(Why(with("-1000001 1")), testing::HasSubstr("ctrlrange"));
+  EXPECT_THAT(Why(with("-1 1000001")), testing::HasSubstr("ctrlrange"));
+  const auto widest = Hopper(with("-1000000 1000000"));
+  EXPECT_TRUE(widest.ok()) << widest.status();
+}
+
 TEST_F(UserModel, IsRefusedWithoutAWarningBesideIt) {
   std::string text = OwnModel();
   const std::string armature = "armature=\"1\"";
