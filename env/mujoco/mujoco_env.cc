@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "env/mujoco/model.h"
@@ -168,15 +169,22 @@ class MujocoEnv final : public Env {
   std::vector<double> sums_;  // Of the reward terms and the x-velocity, for the metrics of the episode.
 };
 
+// As Gymnasium takes a number, whatever the names of bodies are; -1: the model has none of this name or number.
+int FindBody(const mjModel& model, const std::string& body) {
+  const bool is_number = std::all_of(body.begin(), body.end(), [](unsigned char c) { return absl::ascii_isdigit(c); });
+  if (!is_number) return mj_name2id(&model, mjOBJ_BODY, body.c_str());
+  int number = -1;
+  return absl::SimpleAtoi(body, &number) && number < model.nbody ? number : -1;
+}
+
 // The numbers of Facts::named_bodies in the model. InvalidArgument: it lacks one.
 absl::StatusOr<std::vector<int>> FindBodies(const mjModel& model, const MujocoTask& task) {
   std::vector<int> numbers;
   for (const std::string& body : task.facts().named_bodies) {
-    int number = mj_name2id(&model, mjOBJ_BODY, body.c_str());
-    if (number < 0 && (!absl::SimpleAtoi(body, &number) || number < 0 || number >= model.nbody)) {
+    numbers.push_back(FindBody(model, body));
+    if (numbers.back() < 0) {
       return absl::InvalidArgumentError(absl::StrCat("the model of ", task.facts().id, " has no body '", body, "'"));
     }
-    numbers.push_back(number);
   }
   return numbers;
 }

@@ -83,7 +83,7 @@ class MujocoTask {
     double total_mass = 0;              // kg, to which all masses of the task's own model are scaled; 0 = not scaled.
     int episode_columns = 0;            // Doubles that the task keeps of an episode; part of a saved state.
     std::vector<MujocoArray> reads;
-    std::vector<std::string> named_bodies;  // Bodies that the task looks up: names, or numbers in decimal.
+    std::vector<std::string> named_bodies;  // Bodies that the task looks up: names, or numbers in digits.
     std::vector<std::string> reward_terms;  // Names of the terms of Judge; their sums are the episode's metrics.
     // Further metrics of an episode.
     struct Info {
