@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 #include <thread>
 #include <type_traits>
@@ -102,7 +101,7 @@ TEST(PublishedModels, HaveTheNumbersOfGymnasiumsModels) {
   const auto of_gymnasium = [](const std::string& id) { return absl::EndsWith(id, "-v5"); };
   EXPECT_EQ(std::ssize(models), std::count_if(ids.begin(), ids.end(), of_gymnasium));
   const std::string folder = "mujoco-" + MujocoLibraryVersion() + "/";
-  if (!std::filesystem::exists("tests/env/golden/" + folder)) GTEST_SKIP() << "no numbers of " << folder;
+  if (MujocoLibraryVersion() == "2.2.2") GTEST_SKIP() << "Debian's 2.2.2 is too old for Gymnasium";
   for (const auto& [id, name] : models) {
     SCOPED_TRACE(id);
     ExpectNumbersOf(folder + name + "_model.json", Published(id));
