@@ -15,15 +15,17 @@ It writes specs.json (limits of steps, reward thresholds, bounds of actions, nam
 of the classic environments), and of each MuJoCo task mujoco-VERSION/TASK_model.json
 (the numbers of Gymnasium's compiled model) and mujoco-VERSION/TASK.json. That has trajectories of 1,000 steps: from
 ordinary starts, from poses thrown into the air or onto the ground, with actions beyond their bounds, and with every argument
-changed, all played on after they have terminated; from a reset without noise; and single steps that lead to, and just to
-both sides of, each end of what is healthy. Of the observations it has a digest of all, and some in full, and with these what
-else `info` has; of the rewards every one or every fifth; of their terms every fiftieth, and the sums.
+changed, all played on after they have terminated; from a reset without noise; shorter ones with sets of uncommon arguments
+(golden_arguments.py); and single steps that lead to, and just to both sides of, each end of what is healthy
+(golden_edges.py). Of the observations, and of what else `info` has, it has a digest of all, and some in full; of the rewards
+every one or every fifth; of their terms every fiftieth, and the sums.
 The same versions write the same bytes. Each release of MuJoCo rounds differently: another one installed, e.g.
 'mujoco==3.17.0' in an environment of its own, only adds its folder, with 200 steps of each.
 """
 
 import argparse
 import json
+import math
 import pathlib
 import re
 import sys
@@ -33,7 +35,8 @@ import mujoco
 import numpy as np
 
 sys.dont_write_bytecode = True
-import golden_edges  # noqa: E402  Beside this script.
+import golden_arguments  # noqa: E402  Beside this script.
+import golden_edges  # noqa: E402
 
 
 MODEL_FIELDS = {
@@ -173,43 +176,6 @@ SUITE = {
     "Swimmer": [],
     "Walker2d": [],
 }
-# Every argument of each task with another value than its default. Gymnasium ignores uph_cost_weight of HumanoidStandup.
-RUNNER = {"forward_reward_weight": 0.75, "ctrl_cost_weight": 0.25, "reset_noise_scale": 0.05}
-HEALTH = {"healthy_reward": 2.5, "terminate_when_unhealthy": False}
-WITH_POSITIONS = {"exclude_current_positions_from_observation": False}
-NO_COLUMNS = {f"include_{name}_in_observation": False for name in ("cinert", "cvel", "qfrc_actuator", "cfrc_ext")}
-ARGUMENTS = {
-    "Ant": RUNNER
-    | HEALTH
-    | WITH_POSITIONS
-    | {"healthy_z_range": [0.3, 0.9], "contact_cost_weight": 0.125, "contact_force_range": [-0.5, 2.0]}
-    | {"main_body": 3, "include_cfrc_ext_in_observation": False, "frame_skip": 3},
-    "HalfCheetah": RUNNER | WITH_POSITIONS | {"frame_skip": 3},
-    "Hopper": RUNNER
-    | HEALTH
-    | WITH_POSITIONS
-    | {"healthy_z_range": [0.6, 1.3], "healthy_angle_range": [-0.5, 0.1], "healthy_state_range": [-5.0, 4.0]}
-    | {"frame_skip": 3},
-    "Humanoid": RUNNER
-    | HEALTH
-    | WITH_POSITIONS
-    | NO_COLUMNS
-    | {"healthy_z_range": [0.5, 1.5], "contact_cost_weight": 1e-6, "contact_cost_range": [0.01, 0.5], "frame_skip": 3},
-    "HumanoidStandup": WITH_POSITIONS
-    | NO_COLUMNS
-    | {"uph_cost_weight": 2.0, "ctrl_cost_weight": 0.25}
-    | {"impact_cost_weight": 1e-6, "impact_cost_range": [0.01, 0.5]}
-    | {"reset_noise_scale": 0.05, "frame_skip": 3},
-    "InvertedDoublePendulum": {"healthy_reward": 2.5, "reset_noise_scale": 0.05, "frame_skip": 3},
-    "InvertedPendulum": {"reset_noise_scale": 0.05, "frame_skip": 3},
-    "Pusher": {"reward_near_weight": 0.75, "reward_dist_weight": 2.0, "reward_control_weight": 0.25, "frame_skip": 3},
-    "Reacher": {"reward_dist_weight": 2.0, "reward_control_weight": 0.25, "frame_skip": 3},
-    "Swimmer": RUNNER | WITH_POSITIONS | {"frame_skip": 3},
-    "Walker2d": RUNNER
-    | HEALTH
-    | WITH_POSITIONS
-    | {"healthy_z_range": [0.6, 1.3], "healthy_angle_range": [-0.5, 0.5], "frame_skip": 3},
-}
 # name: steps, largest start velocity, height of a throw (None: not thrown), actions to their bounds, whether arguments are
 # changed
 KINDS = {
@@ -225,6 +191,8 @@ OTHER_REWARDS_EVERY = 5
 DIGEST_EVERY = 50
 TERMS_EVERY = 50
 OBS_EVERY = 500
+# Of trajectories with uncommon arguments.
+FEW_STEPS = 50
 
 
 def snake_case(name):
@@ -246,7 +214,7 @@ class Actions:
 
 
 class Digest:
-    """FNV-1a over the 32-bit words of all observations so far, as float32; -0 counts as 0."""
+    """FNV-1a over the 32-bit words of all numbers so far, as float32; -0 counts as 0."""
 
     def __init__(self):
         self.value = 0xCBF29CE484222325
@@ -302,25 +270,34 @@ def numbered(info):
     return row
 
 
+def as_json(arguments):
+    """JSON has no infinity: "inf" and "-inf" stand for it."""
+    end = lambda x: str(x) if math.isinf(x) else x
+    return {name: [end(x) for x in value] if isinstance(value, list) else value for name, value in arguments.items()}
+
+
 def play(env, arrays, kind, arguments, seed, bound, steps):
     """From where `env` is, after a reset or set_state."""
-    data, actions, digest = env.data, Actions(seed, bound), Digest()
+    data, actions, digest, info_digest = env.data, Actions(seed, bound), Digest(), Digest()
     every = REWARD_EVERY.get(kind, OTHER_REWARDS_EVERY)
     start = state_of(env, arrays)
     digest.add(env._get_obs())
-    rewards, ends, digests, observations, infos, terms, sums = [], [], [digest.text()], {}, {}, {}, {}
+    rewards, ends, digests, info_digests, observations, infos, terms, sums = [], [], [digest.text()], [], {}, {}, {}, {}
     for step in range(steps):
         obs, reward, terminated, _, info = env.step(actions.next(env.model.nu))
         digest.add(obs)
+        row = numbered(info)
+        info_digest.add([row[name] for name in sorted(row)])
         if step % every == every - 1:
             rewards.append(round(float(reward), 7))
         if bool(terminated) != (len(ends) % 2 == 1):
             ends.append(step)  # It changes from not terminated to terminated here, or back.
         if step % DIGEST_EVERY == DIGEST_EVERY - 1:
             digests.append(digest.text())
+            info_digests.append(info_digest.text())
         if step % OBS_EVERY == OBS_EVERY - 1 or (steps < OBS_EVERY and step == steps - 1):
             observations[str(step)] = float32s(obs)
-            infos[str(step)] = numbered(info)
+            infos[str(step)] = row
         for name, value in info.items():
             if is_term(name):
                 sums[name] = sums.get(name, 0.0) + float(value)
@@ -330,7 +307,7 @@ def play(env, arrays, kind, arguments, seed, bound, steps):
         raise SystemExit(f"{kind}: the simulation came apart; take another seed")
     return {
         "kind": kind,
-        "arguments": arguments,
+        "arguments": as_json(arguments),
         "seed": seed,
         "action_bound": bound,
         "steps": steps,
@@ -340,6 +317,7 @@ def play(env, arrays, kind, arguments, seed, bound, steps):
         "terminated_changes": ends,
         "obs_digest_every": DIGEST_EVERY,
         "obs_digests": digests,
+        "info_digests": info_digests,
         "obs": observations,
         "info": infos,
         "terms_every": TERMS_EVERY,
@@ -351,10 +329,18 @@ def play(env, arrays, kind, arguments, seed, bound, steps):
 
 def suite_trajectory(name, arrays, kind, seed, most_steps):
     steps, velocity, height, scale, other_arguments = KINDS[kind]
-    arguments = ARGUMENTS[name] if other_arguments else {}
+    arguments = golden_arguments.ARGUMENTS[name] if other_arguments else {}
     env = gymnasium.make(f"{name}-v5", **arguments).unwrapped
     start_of(env, np.random.default_rng(seed), velocity, height)
     return play(env, arrays, kind, arguments, seed, float(env.action_space.high[0]) * scale, min(steps, most_steps))
+
+
+def uncommon(name, arrays, arguments, seed):
+    """A few steps, alternately from an ordinary start and thrown, with actions up to twice their bounds."""
+    env = gymnasium.make(f"{name}-v5", **arguments).unwrapped
+    start_of(env, np.random.default_rng(seed), 3.0, [None, 0.3][seed % 2])
+    bound = float(env.action_space.high[0]) * (1.0 + seed % 3 / 2)
+    return play(env, arrays, "uncommon arguments", arguments, seed, bound, FEW_STEPS)
 
 
 def at_rest(name, arrays, seed):
@@ -393,6 +379,8 @@ def suite(out, seed, most_steps):
         ]
         if name not in ("Pusher", "Reacher"):  # These have no reset_noise_scale.
             trajectories.append(at_rest(name, arrays, seed + 100 * number + len(KINDS)))
+        for i, arguments in enumerate(golden_arguments.UNCOMMON[name]):
+            trajectories.append(uncommon(name, arrays, arguments, seed + 100 * number + 50 + i))
         content = {"trajectories": trajectories, "edges": edges(name, arrays)}
         write(out, f"{folder}/{snake_case(name)}.json", '],"', content)
 

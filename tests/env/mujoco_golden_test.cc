@@ -11,8 +11,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,14 @@ std::string FileName(const std::string& env_id) {
   return name;
 }
 
+// A number; JSON has no infinity.
+double Number(const nlohmann::json& value) {
+  if (!value.is_string()) return value.get<double>();
+  const std::string text = value;
+  EXPECT_THAT(text, testing::AnyOf("inf", "-inf"));
+  return std::copysign(std::numeric_limits<double>::infinity(), text == "inf" ? 1.0 : -1.0);
+}
+
 // The arguments of a trajectory, as Gymnasium had them.
 EnvOptions OptionsOf(const nlohmann::json& arguments) {
   EnvOptions options;
@@ -47,7 +57,9 @@ EnvOptions OptionsOf(const nlohmann::json& arguments) {
     if (value.is_boolean()) {
       argument = value.get<bool>();
     } else if (value.is_array()) {
-      argument = value.get<std::array<double, 2>>();
+      argument = std::array<double, 2>{Number(value.at(0)), Number(value.at(1))};
+    } else if (value.is_string()) {
+      argument = value.get<std::string>();
     } else if (name == "main_body") {
       argument = std::to_string(value.get<int>());
     } else {
@@ -63,18 +75,19 @@ std::vector<double> State(const Env& env) {
   return state;
 }
 
-// Of all observations so far, as the script has it.
+// Of all numbers so far, as the script has it.
 class Digest {
  public:
-  void Add(const Env& env) {
+  void Add(float x) {
+    x += 0.0f;  // -0 counts as 0.
+    uint32_t word = 0;
+    std::memcpy(&word, &x, sizeof(word));
+    value_ = (value_ ^ word) * 0x100000001B3u;
+  }
+  void AddObservation(const Env& env) {
     std::vector<float> obs(env.spec().obs_size);
     env.Observe(obs.data());
-    for (float x : obs) {
-      x += 0.0f;  // -0 counts as 0.
-      uint32_t word = 0;
-      std::memcpy(&word, &x, sizeof(word));
-      value_ = (value_ ^ word) * 0x100000001B3u;
-    }
+    for (const float x : obs) Add(x);
   }
   std::string text() const { return absl::StrFormat("%016x", value_); }
 
@@ -90,7 +103,16 @@ std::vector<float> Metrics(const Env& env) {
   return metrics;
 }
 
-// The metrics after the first `sums` are what else Gymnasium's `info` has of the last step.
+// The metrics after the first `sums`, which are what else Gymnasium's `info` has, in the order of their names.
+std::vector<size_t> InfoByName(const EnvSpec& spec, size_t sums) {
+  std::vector<size_t> info(spec.episode_metrics.size() - sums);
+  std::iota(info.begin(), info.end(), sums);
+  std::sort(info.begin(), info.end(),
+            [&](size_t a, size_t b) { return spec.episode_metrics[a] < spec.episode_metrics[b]; });
+  return info;
+}
+
+// Compares these of the last step.
 void ExpectInfo(const Env& env, size_t sums, const nlohmann::json& info) {
   const std::vector<std::string>& names = env.spec().episode_metrics;
   const std::vector<float> metrics = Metrics(env);
@@ -120,13 +142,14 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
   GoldenActions actions(golden["seed"], golden["action_bound"]);
   const std::vector<double> rewards = golden["rewards"];
   const std::vector<int> changes = golden["terminated_changes"];
-  const std::vector<std::string> digests = golden["obs_digests"];
+  const std::vector<std::string> digests = golden["obs_digests"], info_digests = golden["info_digests"];
   const int steps = golden["steps"], reward_every = golden["reward_every"];
   const int digest_every = golden["obs_digest_every"], terms_every = golden["terms_every"];
   const size_t sums = golden["sums"].size(), first_sum = golden["start"].size();
   ASSERT_EQ(first_sum + sums, spec.state_size);
-  Digest digest;
-  digest.Add(env);
+  const std::vector<size_t> info = InfoByName(spec, sums);
+  Digest digest, info_digest;
+  digest.AddObservation(env);
   ASSERT_EQ(digest.text(), digests[0]) << "the observation of the start";
   size_t change = 0;
   std::vector<double> last = State(env);
@@ -146,7 +169,9 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
       ASSERT_NEAR(state[first_sum + i] - last[first_sum + i], want, Near(want)) << spec.episode_metrics[i];
     }
     last = std::move(state);
-    digest.Add(env);
+    digest.AddObservation(env);
+    const std::vector<float> metrics = Metrics(env);
+    for (const size_t i : info) info_digest.Add(metrics[i]);
     const auto want = golden["obs"].find(std::to_string(t));
     if (want != golden["obs"].end()) {
       std::vector<float> obs(spec.obs_size);
@@ -156,6 +181,7 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
     }
     if ((t + 1) % digest_every == 0) {
       ASSERT_EQ(digest.text(), digests[(t + 1) / digest_every]) << "an observation of the last " << digest_every;
+      ASSERT_EQ(info_digest.text(), info_digests[t / digest_every]) << "info of the last " << digest_every;
     }
   }
   const std::vector<double> final = golden["final"];
@@ -202,6 +228,7 @@ TEST_P(MujocoGolden, StepsLikeGymnasiumToTheBit) {
   for (const char* const kind : {"upright", "thrown", "beyond the bounds", "fallen", "other arguments"}) {
     EXPECT_EQ(kinds[kind], 1) << kind;
   }
+  EXPECT_GE(kinds["uncommon arguments"], 2);
 }
 
 // One step to the end of what is healthy, to the bit, and to the numbers beside it.
@@ -217,7 +244,7 @@ TEST_P(MujocoGolden, IsHealthyUpToTheSameNumber) {
     EXPECT_EQ(env->Step(rest.data(), &reward), edge["terminated"].get<bool>());
     EXPECT_NEAR(reward, edge["reward"].get<double>(), Near(edge["reward"]));
     Digest digest;
-    digest.Add(*env);
+    digest.AddObservation(*env);
     EXPECT_EQ(digest.text(), edge["obs_digest"]);
   }
   for (const char* const side : {"below", "at", "above"}) EXPECT_EQ(sides[side], GetParam().ends) << side;
