@@ -59,11 +59,13 @@ class Flat:
     shape: Optional[Tuple[int, ...]] = None  # Of the array that an observation is, of which all numbers are taken.
 
 
-def array_of(value: Any, shape: Tuple[int, ...]) -> NDArray[Any]:
-    """An observation as the array that it is. ValueError: one of another shape."""
+def array_of(value: Any, shape: Tuple[int, ...], declared: str = "space") -> NDArray[Any]:
+    """An observation as the array that it is. ValueError: one of another shape, or of no real numbers."""
     array = np.asarray(value)
     if array.shape != shape:
-        raise ValueError(f"an observation has the shape {array.shape}, the space says {shape}")
+        raise ValueError(f"an observation has the shape {array.shape}, the {declared} says {shape}")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"an observation is an array of {array.dtype}, want real numbers")
     return array
 
 
@@ -80,11 +82,15 @@ def _box(space: Any) -> Flat:
     return Flat(size, write, f"Box{list(shape)}", shape)
 
 
-def _one_hot(sizes: NDArray[np.int64], starts: NDArray[np.int64], layout: str) -> Flat:
+def _one_hot(
+    sizes: NDArray[np.int64], starts: NDArray[np.int64], layout: str, shape: Optional[Tuple[int, ...]] = None
+) -> Flat:
+    """`shape` None: one choice, as a number or an array of one."""
     offsets = np.concatenate(([0], np.cumsum(sizes)[:-1]))
 
     def write(value: Any, row: NDArray[np.float32]) -> None:
-        choice = np.asarray(value).reshape(-1) - starts
+        array = np.asarray(value) if shape is None else array_of(value, shape)
+        choice = array.reshape(-1) - starts
         if choice.shape != sizes.shape or np.any((choice < 0) | (choice >= sizes)):
             raise ValueError(f"an observation is {value!r}, the space is {layout}")
         row[:] = 0
@@ -104,12 +110,13 @@ def flatten(space: Any) -> Flat:
     if kind == "MultiDiscrete":
         sizes = np.asarray(space.nvec, np.int64).reshape(-1)
         starts = np.asarray(getattr(space, "start", np.zeros_like(sizes)), np.int64).reshape(-1)
-        return _one_hot(sizes, starts, f"MultiDiscrete{sizes.tolist()}")
+        return _one_hot(sizes, starts, f"MultiDiscrete{sizes.tolist()}", tuple(int(n) for n in space.shape))
     if kind == "MultiBinary":
-        size = int(np.prod(space.shape))
+        bits = tuple(int(n) for n in space.shape)
+        size = int(np.prod(bits))
 
         def write_bits(value: Any, row: NDArray[np.float32]) -> None:
-            row[:] = np.asarray(value).reshape(-1)
+            row[:] = array_of(value, bits).reshape(-1)
 
         return Flat(size, write_bits, f"MultiBinary({size})")
     if kind in ("Dict", "Tuple"):

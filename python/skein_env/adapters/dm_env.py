@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..batch import Single
 from ..errors import EnvError
-from ..spaces import Actions, Flat, LARGEST, MOST_CHOICES
+from ..spaces import Actions, Flat, LARGEST, MOST_CHOICES, array_of
 from ..wire import Spec
 
 
@@ -25,10 +25,7 @@ def _array(spec: Any) -> Flat:
         raise EnvError(f"an observation of dm_env's of dtype {spec.dtype} has no numbers")
 
     def write(value: Any, row: NDArray[np.float32]) -> None:
-        array = np.asarray(value)
-        if array.shape != shape:
-            raise ValueError(f"an observation has the shape {array.shape}, the spec says {shape}")
-        row[:] = array.reshape(-1)
+        row[:] = array_of(value, shape, "spec").reshape(-1)
 
     return Flat(int(np.prod(shape)), write, f"Array{list(shape)}")
 

@@ -152,14 +152,14 @@ class GymnasiumSerial(Serial):
 
     def _write_all(self, columns: Columns, observations: List[Any], rewards: List[Any]) -> None:
         try:
-            np.concatenate(observations, self._axis, columns.observation.reshape(-1), casting="unsafe")
+            np.concatenate(observations, self._axis, columns.observation.reshape(-1), casting="same_kind")
             columns.reward[:, 0] = np.fromiter(rewards, np.float64, self.num_envs)
             return
         except (TypeError, ValueError):
             pass  # One of them is no number.
         for e, env in enumerate(self._envs):
             try:
-                columns.observation[e, 0] = observations[e].reshape(-1)
+                columns.observation[e, 0] = array_of(observations[e], self._shape).reshape(-1)
                 columns.reward[e, 0] = rewards[e]
             except (TypeError, ValueError) as error:
                 if env is not None:

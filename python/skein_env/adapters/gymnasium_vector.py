@@ -14,7 +14,7 @@ import numpy as np
 from ..batch import Batch
 from ..columns import Columns
 from ..errors import EnvError
-from ..spaces import actions_of, flatten
+from ..spaces import actions_of, array_of, flatten
 from .gymnasium import make_spec
 
 
@@ -41,14 +41,15 @@ class GymnasiumVector(Batch):
         self._obs = flatten(env.single_observation_space)
         self._actions = actions_of(env.single_action_space)
         self.spec = make_spec(env, self._obs, self._actions)
-        self._plain = isinstance(env.single_observation_space.shape, tuple)  # An array, not a Dict or Tuple.
+        # Of all observations as one array; None: they are of parts, or choices.
+        self._all = None if self._obs.shape is None else (self.num_envs, *self._obs.shape)
         self._box = hasattr(env.single_action_space, "low")
         self._fresh = np.zeros(self.num_envs, bool)  # SAME_STEP: at the first observation of an episode.
         self._begun = False
 
     def _write_all(self, observed: Any, rows: Any) -> None:
-        if self._plain and type(self._env.single_observation_space).__name__ == "Box":
-            rows[:, 0, :] = np.asarray(observed).reshape(self.num_envs, -1)
+        if self._all is not None:
+            rows[:, 0, :] = array_of(observed, self._all).reshape(self.num_envs, -1)
         else:
             for e in range(self.num_envs):
                 self._obs.write(_one(observed, e), rows[e, 0])

@@ -99,7 +99,10 @@ class ParallelTeam(Single):
             active[a] = agent in alive
 
     def global_state(self, state: NDArray[np.float32]) -> None:
-        state[:] = np.asarray(self._env.state()).reshape(-1)
+        row = np.asarray(self._env.state()).reshape(-1)
+        if row.shape != state.shape:
+            raise ValueError(f"state() has {row.size} numbers, it had {state.size} before")
+        state[:] = row
 
     def metrics(self, metrics: NDArray[np.float32]) -> None:
         for i, name in enumerate(self.spec.episode_metrics):
