@@ -10,7 +10,8 @@ Observations, in this order:
   Tuple          its parts in their order
 
 Actions are of one of two kinds, since an agent of Skein's has either reals or one choice:
-  Box, and Dict and Tuple of Boxes   reals, in the order of observations. A bound that is infinite becomes 1e6.
+  Box, and Dict and Tuple of Boxes   reals, in the order of observations. A bound that is infinite or beyond 1e6 becomes
+                                     1e6. `step` gets numbers of the Box's type within its own bounds.
   Discrete(n)                        a choice
   MultiDiscrete, MultiBinary, and Dict and Tuple of them and of Discrete: one choice for each combination, if there are
   at most 1,024; the last element changes fastest
@@ -21,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,8 +145,9 @@ class Actions:
     high: List[float]
     read: Callable[[NDArray[np.float32]], Any]  # An agent's row [W] as what `step` takes.
     layout: str
-    # Rows [E, W] as what the `step` of each takes; shares no memory with them. None: one call of `read` for each.
-    read_all: Optional[Callable[[NDArray[np.float32]], Sequence[Any]]] = None
+    # Rows [E, W] as what the `step` of each takes, of a Box as one array; shares no memory with them. None: one call of
+    # `read` for each.
+    read_all: Optional[Callable[[NDArray[np.float32]], Union[Sequence[Any], NDArray[Any]]]] = None
 
 
 def _bound(values: Any, infinite: float) -> List[float]:
@@ -153,22 +155,30 @@ def _bound(values: Any, infinite: float) -> List[float]:
     return [float(np.clip(x, -LARGEST, LARGEST)) if math.isfinite(x) else infinite for x in flat]
 
 
+def within(rows: NDArray[np.float32], low: NDArray[Any], high: NDArray[Any]) -> NDArray[Any]:
+    """Rows [E, D] with the type of the bounds [D] and within them; a copy. Bounds travel as float32, and the one that is
+    nearest to a float64 may lie beyond it."""
+    whole = low.dtype.kind in "iub"
+    taken = (np.rint(rows) if whole else rows).astype(low.dtype)
+    return np.asarray(np.minimum(np.maximum(taken, low), high))
+
+
 def _box_actions(space: Any) -> Actions:
     shape, dtype = tuple(space.shape), np.dtype(space.dtype)
-    whole = dtype.kind in "iub"
+    low, high = np.asarray(space.low, dtype).reshape(-1), np.asarray(space.high, dtype).reshape(-1)
 
     def read(row: NDArray[np.float32]) -> Any:
-        return (np.rint(row) if whole else row).astype(dtype).reshape(shape)
+        return within(row[None], low, high).reshape(shape)
+
+    def read_all(rows: NDArray[np.float32]) -> NDArray[Any]:
+        return within(rows, low, high).reshape(len(rows), *shape)
 
     def read_floats(row: NDArray[np.float32]) -> Any:
         return row.copy()  # The environment may write into it.
 
-    def read_all_floats(rows: NDArray[np.float32]) -> Sequence[Any]:
-        return list(rows.copy())
-
-    plain = len(shape) == 1 and dtype == np.float32
-    return Actions(False, int(np.prod(shape)), _bound(space.low, -LARGEST), _bound(space.high, LARGEST),
-                   read_floats if plain else read, f"Box{list(shape)}", read_all_floats if plain else None)
+    plain = len(shape) == 1 and dtype == np.float32  # As they came, which is within the bounds.
+    return Actions(False, low.size, _bound(low, -LARGEST), _bound(high, LARGEST), read_floats if plain else read,
+                   f"Box{list(shape)}", np.copy if plain else read_all if shape else None)
 
 
 def _choices(space: Any) -> Tuple[int, Callable[[int], Any], str]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Observations of real spaces as rows of numbers: what is not of its space is refused and said."""
+"""Real spaces of Gymnasium's and dm_env's as numbers: what is no observation is refused and said, and each action is one."""
 
 import sys
 import unittest
@@ -10,6 +10,7 @@ from fetched_python import ROOT, run_inside
 if __name__ == "__main__":
     run_inside("environments")
 
+import dm_env
 import gymnasium
 import numpy as np
 from gymnasium import spaces
@@ -50,6 +51,42 @@ class ShowingAll(gymnasium.vector.VectorEnv):
     def step(self, actions):
         none = np.zeros(self.num_envs, bool)
         return self.shown, np.ones(self.num_envs), none, none, {}
+
+
+class Checking(gymnasium.Env):
+    """Takes the actions of its space only, and keeps them."""
+
+    observation_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, space):
+        self.action_space, self.taken = space, []
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.taken.append(action)
+        return np.zeros(1, np.float32), 1.0, False, False, {}
+
+
+class CheckingArrays(dm_env.Environment):
+    def __init__(self, spec):
+        self.spec, self.taken = spec, []
+
+    def reset(self):
+        return dm_env.restart(np.zeros(1))
+
+    def step(self, action):
+        self.spec.validate(action)
+        self.taken.append(action)
+        return dm_env.transition(1.0, np.zeros(1))
+
+    def observation_spec(self):
+        return dm_env.specs.Array((1,), np.float64)
+
+    def action_spec(self):
+        return self.spec
 
 
 def begun(make, size=2, **arguments):
@@ -119,6 +156,83 @@ class Observations(unittest.TestCase):
         batch.step(columns)
         self.assertEqual(columns.failed.tolist(), [1, 1])
         self.assertRegex(batch.failures()[0][1], r"^ValueError: state\(\) has 1 numbers, it had 4 before")
+
+
+LONG = np.iinfo(np.int64)
+BOXES = [
+    # The float32 beside 0.3 and -0.1 lies beyond them.
+    spaces.Box(0.1, 0.3, (2,), np.float64), spaces.Box(-0.1, 0.7, (2, 3), np.float64), spaces.Box(-0.1, 0.3, (), np.float64),
+    spaces.Box(0.1, 0.3, (2,), np.float32), spaces.Box(0.1, 0.3, (2, 3), np.float32), spaces.Box(0.1, 0.3, (), np.float32),
+    spaces.Box(0.1, 0.3, (2,), np.float16),
+    spaces.Box(np.array([0.1, -3.7]), np.array([0.3, 1e-9]), dtype=np.float64),
+    spaces.Box(-np.inf, np.inf, (2,), np.float64), spaces.Box(-np.inf, 0.3, (2,), np.float32), spaces.Box(-5, 2e6, (1,), np.float64),
+    spaces.Box(0, 3, (2,), np.int64), spaces.Box(-128, 127, (2,), np.int8), spaces.Box(0, 255, (2,), np.uint8),
+    spaces.Box(LONG.min, LONG.max, (2,), np.int64),
+]
+
+
+class Actions(unittest.TestCase):
+    def reals(self, spec):
+        """Rows of actions as an actor has them: float32 at the bounds as they travel, and between them."""
+        low, high = np.asarray(spec.action_low, np.float32), np.asarray(spec.action_high, np.float32)
+        self.assertTrue(np.all(np.abs([low, high]) <= 1e6) and np.all(low < high), (low, high))
+        generator = np.random.default_rng(1)
+        return [low, high, *(np.clip(generator.uniform(low, high).astype(np.float32), low, high) for _ in range(30))]
+
+    def taken(self, make, envs, **arguments):
+        """What `envs`, which `make` makes, got of all rows: the batch refused none."""
+        batch, columns = begun(make, 2, **arguments)
+        rows = self.reals(batch.spec) if not batch.spec.discrete else np.arange(batch.spec.action_size).reshape(-1, 1)
+        for i in range(len(rows)):
+            columns.action[0, 0], columns.action[1, 0] = rows[i], rows[-1 - i]
+            batch.step(columns)
+            self.assertEqual(batch.failures(), [])
+        for first, second in zip(envs[0].taken, reversed(envs[1].taken)):
+            self.assertEqual(repr(first), repr(second))
+        self.assertEqual(len(envs[0].taken), len(rows))
+        return envs[0].taken
+
+    def in_turn(self, kind, space):
+        envs = []
+
+        def make():
+            envs.append(kind(space))
+            return envs[-1]
+
+        return make, envs
+
+    def test_actions_are_within_every_box(self):
+        for space in BOXES:
+            with self.subTest(str(space)):
+                taken = self.taken(*self.in_turn(Checking, space))
+                for one in taken:
+                    self.assertEqual((type(one), one.dtype, one.shape), (np.ndarray, space.dtype, space.shape))
+                # The bounds themselves are reached, where they are within 1e6.
+                for got, bound in ((taken[0], space.low), (taken[1], space.high)):
+                    near = np.clip(bound.astype(np.float64), -1e6, 1e6)
+                    np.testing.assert_allclose(got.astype(np.float64), near, rtol=1e-6)
+
+    def test_actions_are_within_parts_of_a_dict(self):
+        space = spaces.Dict({"z": spaces.Box(-0.1, 0.3, (2,), np.float64),
+                             "a": spaces.Tuple((spaces.Box(0, 5, (1,), np.int32), spaces.Box(-np.inf, np.inf, (), np.float32)))})
+        self.taken(*self.in_turn(Checking, space))
+
+    def test_an_environment_may_write_into_its_action(self):
+        for space in (BOXES[0], BOXES[3]):
+            batch, columns = begun(lambda: Checking(space), 2)
+            columns.action[:] = 0.2
+            batch.step(columns)
+            for env in batch._envs:
+                env._env.taken[0][:] = 7
+            self.assertEqual(columns.action.tolist(), np.full((2, 1, 2), 0.2, np.float32).tolist())
+
+    def test_actions_are_within_the_arrays_of_dm_env(self):
+        specs = dm_env.specs
+        for spec in (specs.BoundedArray((2,), np.float64, -0.1, 0.3), specs.BoundedArray((2,), np.float32, -0.1, 0.3),
+                     specs.BoundedArray((2, 2), np.float64, np.full((2, 2), 0.1), 0.3), specs.BoundedArray((), np.float64, 0.1, 0.3),
+                     specs.Array((2,), np.float64), specs.BoundedArray((), np.int32, 2, 5), specs.DiscreteArray(4)):
+            with self.subTest(str(spec)):
+                self.taken(*self.in_turn(CheckingArrays, spec))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..batch import Single
 from ..errors import EnvError
-from ..spaces import Actions, Flat, LARGEST, MOST_CHOICES, array_of
+from ..spaces import Actions, Flat, LARGEST, MOST_CHOICES, array_of, within
 from ..wire import Spec
 
 
@@ -53,17 +53,18 @@ def _actions(spec: Any) -> Actions:
     if hasattr(spec, "num_values"):  # DiscreteArray
         count = int(spec.num_values)
         return Actions(True, count, [], [], lambda row: dtype.type(int(row[0])), f"DiscreteArray({count})")
-    low = np.broadcast_to(getattr(spec, "minimum", -np.inf), shape).astype(np.float64).reshape(-1)
-    high = np.broadcast_to(getattr(spec, "maximum", np.inf), shape).astype(np.float64).reshape(-1)
-    if dtype.kind in "iu" and shape in ((), (1,)) and 0 < high[0] - low[0] + 1 <= MOST_CHOICES:
+    low = np.broadcast_to(getattr(spec, "minimum", -np.inf), shape).reshape(-1)
+    high = np.broadcast_to(getattr(spec, "maximum", np.inf), shape).reshape(-1)
+    if dtype.kind in "iu" and shape in ((), (1,)) and 0 < float(high[0]) - float(low[0]) + 1 <= MOST_CHOICES:
         least = int(low[0])
         return Actions(True, int(high[0]) - least + 1, [], [],
                        lambda row: np.full(shape, least + int(row[0]), dtype), f"BoundedArray{list(shape)} of {dtype}")
     if dtype.kind != "f":
         raise EnvError(f"actions of dm_env's of shape {shape} and dtype {dtype} are neither reals nor one choice")
-    bounds = [[float(x) for x in np.clip(side, -LARGEST, LARGEST)] for side in (low, high)]
-    return Actions(False, int(np.prod(shape)), bounds[0], bounds[1], lambda row: row.astype(dtype).reshape(shape),
-                   f"BoundedArray{list(shape)}")
+    bounds = [[float(x) for x in np.clip(side.astype(np.float64), -LARGEST, LARGEST)] for side in (low, high)]
+    own_low, own_high = low.astype(dtype), high.astype(dtype)
+    return Actions(False, int(np.prod(shape)), bounds[0], bounds[1],
+                   lambda row: within(row[None], own_low, own_high).reshape(shape), f"BoundedArray{list(shape)}")
 
 
 class DmEnv(Single):

@@ -116,7 +116,7 @@ class GymnasiumSerial(Serial):
     def _read(self, columns: Columns) -> Sequence[Any]:
         rows = columns.action[:, 0]
         if self._actions.read_all is not None:
-            return self._actions.read_all(rows)
+            return list(self._actions.read_all(rows))
         return [self._actions.read(row) for row in rows]
 
     def step(self, columns: Columns) -> None:
