@@ -181,6 +181,16 @@ def _box_actions(space: Any) -> Actions:
                    f"Box{list(shape)}", np.copy if plain else read_all if shape else None)
 
 
+def batched(space: Any, actions: Sequence[Any]) -> Any:
+    """Actions of a space as the one of Gymnasium's batch of that space: a dict or tuple of arrays, or an array."""
+    kind = _kind(space)
+    if kind == "Dict":
+        return {key: batched(part, [action[key] for action in actions]) for key, part in _parts(space)}
+    if kind == "Tuple":
+        return tuple(batched(part, [action[key] for action in actions]) for key, part in _parts(space))
+    return np.array(actions, space.dtype)
+
+
 def _choices(space: Any) -> Tuple[int, Callable[[int], Any], str]:
     """How many combinations a space of choices has, what each is, and its layout. EnvError: it is no such space."""
     kind = _kind(space)

@@ -217,6 +217,31 @@ class Actions(unittest.TestCase):
                              "a": spaces.Tuple((spaces.Box(0, 5, (1,), np.int32), spaces.Box(-np.inf, np.inf, (), np.float32)))})
         self.taken(*self.in_turn(Checking, space))
 
+    def test_vector_environments_take_every_action_of_their_space(self):
+        modes = gymnasium.vector.AutoresetMode
+        parts = spaces.Dict({"z": spaces.Box(-0.1, 0.3, (2,), np.float64),
+                             "a": spaces.Tuple((spaces.Box(0, 5, (1,), np.int32), spaces.Box(-1, 1, (), np.float32)))})
+        choices = spaces.Dict({"z": spaces.Discrete(3, start=2),
+                               "a": spaces.Tuple((spaces.MultiBinary(2), spaces.MultiDiscrete([2, 2])))})
+        for space in (*BOXES, parts, choices, spaces.Tuple((spaces.Discrete(2), spaces.Discrete(3))), spaces.MultiBinary([2, 2]),
+                      spaces.MultiDiscrete([[2, 3], [2, 2]]), spaces.Discrete(4, start=-1)):
+            for mode in (modes.DISABLED, modes.SAME_STEP):
+                with self.subTest(f"{space} {mode}"):
+                    make_one, envs = self.in_turn(Checking, space)
+
+                    def make(num_envs):
+                        return gymnasium.vector.SyncVectorEnv([make_one] * num_envs, autoreset_mode=mode)
+
+                    self.taken(make, envs)
+
+    def test_whole_numbers_are_rounded_in_vector_environments_too(self):
+        make_one, envs = self.in_turn(Checking, spaces.Box(0, 3, (2,), np.int64))
+        batch, columns = begun(lambda num_envs: gymnasium.vector.SyncVectorEnv(
+            [make_one] * num_envs, autoreset_mode=gymnasium.vector.AutoresetMode.DISABLED))
+        columns.action[:] = [[[1.9, 0.4]], [[2.6, 3]]]
+        batch.step(columns)
+        self.assertEqual([env.taken[0].tolist() for env in envs], [[2, 0], [3, 3]])
+
     def test_an_environment_may_write_into_its_action(self):
         for space in (BOXES[0], BOXES[3]):
             batch, columns = begun(lambda: Checking(space), 2)

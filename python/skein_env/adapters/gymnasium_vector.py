@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..batch import Batch
 from ..columns import Columns
 from ..errors import EnvError
-from ..spaces import actions_of, array_of, flatten
+from ..spaces import actions_of, array_of, batched, flatten
 from .gymnasium import make_spec
 
 
@@ -43,9 +44,13 @@ class GymnasiumVector(Batch):
         self.spec = make_spec(env, self._obs, self._actions)
         # Of all observations as one array; None: they are of parts, or choices.
         self._all = None if self._obs.shape is None else (self.num_envs, *self._obs.shape)
-        self._box = hasattr(env.single_action_space, "low")
         self._fresh = np.zeros(self.num_envs, bool)  # SAME_STEP: at the first observation of an episode.
         self._begun = False
+
+    def _read(self, rows: NDArray[np.float32]) -> Any:
+        """Rows [E, W] as what `step` takes, an action of the environment's own `action_space`."""
+        of_each: Any = [self._actions.read(row) for row in rows] if self._actions.read_all is None else self._actions.read_all(rows)
+        return of_each if isinstance(of_each, np.ndarray) else batched(self._env.single_action_space, of_each)
 
     def _write_all(self, observed: Any, rows: Any) -> None:
         if self._all is not None:
@@ -82,13 +87,7 @@ class GymnasiumVector(Batch):
             self._obs.write(_one(observed, int(e)), columns.observation[e, 0])
 
     def step(self, columns: Columns) -> None:
-        rows = columns.action[:, 0, :]
-        space = self._env.single_action_space
-        if self._box:
-            actions: Any = rows.reshape((self.num_envs, *space.shape)).astype(space.dtype)
-        else:
-            actions = np.array([self._actions.read(row) for row in rows])
-        observed, reward, terminated, truncated, info = self._env.step(actions)
+        observed, reward, terminated, truncated, info = self._env.step(self._read(columns.action[:, 0, :]))
         columns.failed[:] = 0
         columns.active[:] = 1
         columns.reward[:, 0] = reward
