@@ -57,6 +57,21 @@ class GymnasiumBatch(unittest.TestCase):
         self.assertGreater(ends, 20)
         self.assertEqual(reasons, {"OSError", "ValueError"})
 
+    def test_environments_that_share_an_array_observe_each_its_own(self):
+        for make in (team_envs.sharing, team_envs.sharing_in_parts):
+            batch = make_batch(make, 3, {})
+            columns = new_columns(batch.spec, 3)
+            columns.mask[:], columns.seed[:] = 1, [4, 5, 6]
+            batch.reset(columns)
+            kept = [columns.observation[:, 0].copy()]
+            for _ in range(4):
+                batch.step(columns)
+                kept.append(columns.observation[:, 0].copy())
+            # Each counts on from its seed, after three steps anew.
+            seen = [[step[e, 0] for step in kept] for e in range(3)]
+            self.assertEqual(seen, [[seed, seed + 1, seed + 2, seed, seed + 1] for seed in (4, 5, 6)])
+            self.assertEqual(columns.final_observation[:, 0].tolist(), [[seed + 3] * 2 for seed in (4, 5, 6)])
+
     def test_observations_of_several_parts_are_written_one_by_one(self):
         self.assertIs(type(make_batch(team_envs.mixed, 2, {})), Serial)
 

@@ -263,6 +263,41 @@ def odd():
     return Odd()
 
 
+class Sharing(gymnasium.Env):
+    """All of the process observe one array: their seed and the steps since. Episodes of three steps."""
+
+    observation_space = spaces.Box(-1e4, 1e4, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    seen = np.zeros(2, np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        self.begin = self.at = seed
+        return self._observe(), {}
+
+    def step(self, action):
+        self.at += 1
+        return self._observe(), 0.0, False, self.at == self.begin + 3, {}
+
+    def _observe(self):
+        Sharing.seen[:] = self.at
+        return Sharing.seen[:]  # Another view each time.
+
+
+class SharingInParts(Sharing):
+    observation_space = spaces.Dict({"a": Sharing.observation_space})
+
+    def _observe(self):
+        return {"a": super()._observe()}
+
+
+def sharing():
+    return Sharing()
+
+
+def sharing_in_parts():
+    return SharingInParts()
+
+
 class Mixed(gymnasium.Env):
     """Spaces of several kinds."""
 

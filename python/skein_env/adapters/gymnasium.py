@@ -136,7 +136,7 @@ class GymnasiumSerial(Serial):
                 observed, rewards[e], ended, late, info = env._env.step(actions[e])
                 if type(observed) is not array or observed.shape != shape:
                     observed = array_of(observed, shape)
-                observations[e] = observed
+                observations[e] = observed.copy()  # It may be the array of all environments, or of all steps.
                 if self._has_metrics:
                     env._info = info
                     env.metrics(columns.episode_metrics[e])
