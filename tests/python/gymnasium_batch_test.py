@@ -45,7 +45,8 @@ class GymnasiumBatch(unittest.TestCase):
             good = left.failed == 0
             for name in ("observation", "reward", "terminated", "truncated", "active", "episode_metrics"):
                 one, other = getattr(left, name)[good], getattr(right, name)[good]
-                self.assertTrue(np.array_equal(one, other, equal_nan=True), (step, name))  # A reward None is NaN.
+                self.assertTrue(np.array_equal(one, other), (step, name))
+                self.assertTrue(np.all(np.isfinite(one)), (step, name))
             ended = good & ((left.terminated | left.truncated) != 0)
             ends += int(ended.sum())
             self.assertTrue(np.array_equal(left.final_observation[ended], right.final_observation[ended]))
@@ -56,6 +57,17 @@ class GymnasiumBatch(unittest.TestCase):
             self.assertTrue(np.array_equal(left.observation, right.observation))
         self.assertGreater(ends, 20)
         self.assertEqual(reasons, {"OSError", "ValueError"})
+
+    def test_a_reward_that_is_none_is_said(self):
+        team = lambda: team_envs.paying(None)  # noqa: E731
+        for make in (team, team_envs.unpaid, lambda: team_envs.unpaid(team_envs.mixed)):
+            batch = make_batch(make, 2, {})
+            columns = new_columns(batch.spec, 2)
+            columns.mask[:] = 1
+            batch.reset(columns)
+            batch.step(columns)
+            self.assertEqual(columns.failed.tolist(), [1, 1])
+            self.assertRegex(batch.failures()[1][1], "^ValueError: the reward is None, want a number")
 
     def test_environments_that_share_an_array_observe_each_its_own(self):
         for make in (team_envs.sharing, team_envs.sharing_in_parts):

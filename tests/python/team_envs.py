@@ -110,6 +110,19 @@ class Shrinking:
         pass
 
 
+def paying(reward):
+    """A team of which "b" gets this reward."""
+    team = shrinking()
+    own_step = team.step
+
+    def step(actions):
+        observed, rewards, *rest = own_step(actions)
+        return observed, {**rewards, "b": reward}, *rest
+
+    team.step = step
+    return team
+
+
 def shrinking():
     from pettingzoo import ParallelEnv
 
@@ -214,6 +227,16 @@ class Fragile(gymnasium.Env):
         if self.episodes % 3 == 0 and self.count == 4:
             raise OSError("no more room")
         return np.zeros(1, np.float32), 1.0, False, self.count == 10, {"whole": 1}
+
+
+class Unpaid(gymnasium.Wrapper):
+    def step(self, action):
+        observed, _, *rest = self.env.step(action)
+        return observed, None, *rest
+
+
+def unpaid(make=cartpole):
+    return Unpaid(make())
 
 
 def fragile():

@@ -28,6 +28,13 @@ def metric_names(env: Any) -> List[str]:
     return [str(name) for name in metadata.get("episode_metrics", [])]
 
 
+def number(reward: Any) -> Any:
+    """The reward. ValueError: None, of which NumPy makes NaN."""
+    if reward is None:
+        raise ValueError("the reward is None, want a number")
+    return reward
+
+
 def make_spec(env: Any, obs: Flat, actions: Actions, agents: int = 1, state: int = 0) -> Spec:
     registered = getattr(env, "spec", None)
     return Spec(
@@ -68,7 +75,8 @@ class GymnasiumEnv(Single):
     ) -> Tuple[bool, bool]:
         if obs is not self._given:
             self._given, self._row = obs, obs[0]
-        observed, reward[0], terminated, truncated, info = self._env.step(self._read(action[0]))
+        observed, given, terminated, truncated, info = self._env.step(self._read(action[0]))
+        reward[0] = number(given)
         self._write(observed, self._row)
         if self._keeps_info:
             self._info = info
@@ -133,7 +141,8 @@ class GymnasiumSerial(Serial):
             try:
                 if env is None:
                     raise RuntimeError("it failed before and has not been reset")
-                observed, rewards[e], ended, late, info = env._env.step(actions[e])
+                observed, given, ended, late, info = env._env.step(actions[e])
+                rewards[e] = number(given)
                 if type(observed) is not array or observed.shape != shape:
                     observed = array_of(observed, shape)
                 observations[e] = observed.copy()  # It may be the array of all environments, or of all steps.

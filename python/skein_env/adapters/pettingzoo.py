@@ -18,7 +18,7 @@ from ..batch import Single
 from ..errors import EnvError
 from ..spaces import Actions, Flat, actions_of, flatten
 from ..wire import Spec
-from .gymnasium import metric_names
+from .gymnasium import metric_names, number
 
 
 def _state_size(env: Any) -> int:
@@ -84,7 +84,7 @@ class ParallelTeam(Single):
         chosen = {agent: self._actions[a].read(action[a]) for a, agent in enumerate(self._agents) if agent in alive}
         observed, rewards, terminations, truncations, self._info = self._env.step(chosen)
         for a, agent in enumerate(self._agents):
-            reward[a] = rewards.get(agent, 0.0)
+            reward[a] = number(rewards.get(agent, 0.0))
         self._write(observed, obs)
         if self._env.agents:
             return False, False
