@@ -11,7 +11,7 @@ from typing import Any, Dict
 
 from .adapters import make_batch
 from .batch import Batch
-from .errors import EnvError
+from .errors import EnvError, end_on_interrupt
 from .loading import load
 from .version import about
 
@@ -49,6 +49,7 @@ def main() -> int:
         from .dtypes import report
         from .local import read_arguments
 
+        end_on_interrupt()
         function, in_name = load(args.function)
         print(json.dumps(report(function, {**in_name, **read_arguments(args.arguments)})))
         return 0

@@ -14,6 +14,7 @@ import numpy as np
 
 from .adapters import adapt, is_a, takes_num_envs
 from .batch import random_actions
+from .errors import THROWN, text_of
 
 STEPS = 100
 
@@ -139,8 +140,8 @@ def report(make: Callable[..., Any], arguments: Dict[str, Any]) -> Dict[str, str
     """A point of `skein env check`: verdict, found, remedy."""
     try:
         found = look(make, arguments)
-    except Exception as error:  # Whatever a user's environment throws; another point names the place.
-        return {"verdict": "not_applicable", "found": f"it fails: {type(error).__name__}: {error}", "remedy": ""}
+    except THROWN as error:  # Whatever a user's environment throws; another point names the place.
+        return {"verdict": "not_applicable", "found": f"it fails: {type(error).__name__}: {text_of(error)}", "remedy": ""}
     if found is None:
         return {"verdict": "not_applicable", "found": "it makes several at once, or writes float32 itself", "remedy": ""}
     if found.problems:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import inspect
 import os
+import signal
 import sysconfig
+import threading
 import traceback
 from typing import Any
 
@@ -14,8 +16,17 @@ class EnvError(Exception):
     """An environment that Skein cannot have, whatever is tried: another try would fail the same way."""
 
 
-THROWN = (Exception, SystemExit)
-"""What a user's code may throw and this process survives: sys.exit() in it, too."""
+THROWN = BaseException
+"""What a user's code may throw and this process survives: sys.exit() in it and KeyboardInterrupt, too. A real Ctrl-C
+throws nothing here: see end_on_interrupt."""
+
+
+def end_on_interrupt() -> None:
+    """Has SIGINT end this process at once, as SIGTERM does, in place of KeyboardInterrupt in whatever runs. A handler of the
+    user's own stays."""
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 
 _LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
 _PACKAGES = tuple(os.path.join(_LIBRARY, folder) for folder in ("site-packages", "dist-packages"))
@@ -33,7 +44,7 @@ def text_of(error: BaseException) -> str:
     """What the exception says, on one line, as UTF-8 can have it."""
     try:
         return " ".join(str(error).split()).encode(errors="replace").decode()
-    except Exception as failed:
+    except THROWN as failed:
         return f"(its text cannot be had: {type(failed).__name__})"
 
 

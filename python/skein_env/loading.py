@@ -11,7 +11,7 @@ import traceback
 from typing import Any, Callable, Dict, Tuple
 from urllib.parse import parse_qsl
 
-from .errors import EnvError, describe
+from .errors import THROWN, EnvError, describe
 
 
 def _value(text: str) -> Any:
@@ -37,7 +37,7 @@ def load(name: str) -> Tuple[Callable[..., Any], Dict[str, Any]]:
                 f"no module {module_name!r} for {sys.executable} in {os.getcwd()}, PYTHONPATH or its packages"
             ) from error
         raise EnvError(f"importing {module_name}: {describe(error)}") from error
-    except Exception as error:  # Whatever the user's module throws.
+    except THROWN as error:  # Whatever the user's module throws.
         traceback.print_exc()
         raise EnvError(f"importing {module_name}: {describe(error)}") from error
     for part in function_name.split("."):

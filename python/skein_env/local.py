@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict
 from . import columns as layout
 from . import wire
 from .batch import Batch, close
-from .errors import THROWN, EnvError, describe
+from .errors import THROWN, EnvError, describe, end_on_interrupt
 from .version import about
 
 SPIN_SECONDS = 30e-6
@@ -116,6 +116,7 @@ def _serve(batch: Batch, sock: socket.socket, memory: Any) -> None:
 def serve_local(make: Callable[[int, Dict[str, Any]], Batch], fd: int) -> int:
     """Serves until the client is gone. Returns the exit code."""
     end_with_parent(fd + 2)
+    end_on_interrupt()
     sock = socket.socket(fileno=fd)
     try:
         hello = wire.read_hello(sock.recv(1 << 18))

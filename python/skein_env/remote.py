@@ -139,6 +139,8 @@ class _Service:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         except grpc.RpcError:
             return  # The client is gone.
+        except GeneratorExit:
+            raise  # Nobody asks for more.
         except THROWN as error:  # Of a Batch: all its environments fail.
             if context.is_active():
                 print(f"skein-env: {describe(error)}", file=sys.stderr)

@@ -78,13 +78,22 @@ class Adapters(unittest.TestCase):
 
         class Throwing(gymnasium.Wrapper):
             def step(self, action):
-                raise (SystemExit(3), Mute(), ValueError("\ud800"))[throws]
+                raise thrown
 
-        for throws, said in enumerate(("SystemExit: 3", r"Mute: \(its text cannot be had: TypeError\)", r"ValueError: \?")):
-            batch, columns = self.batch(lambda: Throwing(gymnasium.make("CartPole-v1")), 1)
-            batch.step(columns)
-            ((_, why),) = batch.failures()
-            self.assertRegex(why, f"^{said} \\(.*adapters_test.py:[0-9]+ in step")
+        class Own(BaseException):
+            pass
+
+        for thrown, said in ((SystemExit(3), "SystemExit: 3"), (KeyboardInterrupt(), "KeyboardInterrupt: "), (Own("x"), "Own: x"),
+                             (GeneratorExit(), "GeneratorExit: "), (Mute(), r"Mute: \(its text cannot be had: TypeError\)"),
+                             (ValueError("\ud800"), r"ValueError: \?")):
+            for spaces in ("one array", "parts"):
+                make = team_envs.cartpole if spaces == "one array" else team_envs.mixed
+                batch, columns = self.batch(lambda: Throwing(make()), 1)
+                batch.step(columns)
+                ((_, why),) = batch.failures()
+                self.assertRegex(why, f"^{said} \\(.*adapters_test.py:[0-9]+ in step")
+                batch.reset(columns)  # It goes on.
+                self.assertEqual(batch.failures(), [])
 
     def test_all_are_closed_where_closing_one_fails(self):
         closed = []

@@ -82,9 +82,11 @@ class Training(unittest.TestCase):
             self.assertEqual(last["episode_metrics"], {"left": 1})  # One of two agents is there at the end.
 
     def test_faults_cost_their_episodes_only(self):
-        for fault, said in (("kill", "was ended by signal 9"), ("hang", "has not answered within 1 s"),
+        for fault, said in (("kill", "was ended by signal 9"), ("sigint", "was ended by signal 2"), ("hang", "has not answered within 1 s"),
                             ("raise", r"ZeroDivisionError: division by zero \(.*team_envs.py:\d+ in step"),
                             ("often", r"ZeroDivisionError: division by zero \(.*team_envs.py:\d+ in step"),
+                            ("exit", r"SystemExit: 3 \(.*team_envs.py:\d+ in step"),
+                            ("interrupt", r"KeyboardInterrupt: +\(.*team_envs.py:\d+ in step"),
                             ("nan", "number 0 of the observation is -?nan"),
                             ("shape", r"an observation has the shape \(5,\), the space says \(4,\)")):
             with self.subTest(fault), tempfile.TemporaryDirectory() as folder:
@@ -94,6 +96,8 @@ class Training(unittest.TestCase):
                 log = "".join(path.read_text() for path in pathlib.Path(folder).glob("run/**/*.log")) + done.stderr
                 self.assertRegex(log, said)
                 self.assertNotIn("built anew", log)
+                if fault not in ("kill", "sigint", "hang"):  # Nothing but the episode.
+                    self.assertNotIn("its server", log)
                 if fault == "raise":  # The evaluation loses episodes, too: they are no results.
                     found = json.loads((pathlib.Path(folder) / "run/eval.json").read_text())
                     self.assertEqual(found["episodes"] + found["failed_episodes"], 10)

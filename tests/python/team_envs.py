@@ -191,13 +191,15 @@ class Faulty(gymnasium.Wrapper):
     def step(self, action):
         Faulty.steps += 1
         fault = os.environ.get("TEAM_FAULT", "") if Faulty.steps % 2000 == 500 else ""
-        if fault == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if fault in ("kill", "sigint"):
+            os.kill(os.getpid(), signal.SIGKILL if fault == "kill" else signal.SIGINT)
         if fault == "hang" or os.environ.get("TEAM_FAULT") == "step":
             time.sleep(1000)
         often = os.environ.get("TEAM_FAULT") == "often" and Faulty.steps % 20 == 0
         if fault == "raise" or often or os.environ.get("TEAM_FAULT") == "all":
             return 1 / 0
+        if fault in ("exit", "interrupt"):
+            raise SystemExit(3) if fault == "exit" else KeyboardInterrupt
         result = self.env.step(action)
         if fault == "nan":
             return np.full(4, np.nan, np.float32), *result[1:]
