@@ -8,6 +8,7 @@ more than one for all.
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import os
 import signal
 import sys
@@ -34,8 +35,12 @@ Make = Callable[[int, Dict[str, Any]], Batch]
 
 
 def is_loopback(listen: str) -> bool:
+    """Whether only this host reaches HOST:PORT; of names, which anybody may give, `localhost` alone."""
     host = listen.rpartition(":")[0].strip("[]")
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _take(column: Any, data: bytes, name: str) -> None:

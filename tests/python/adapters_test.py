@@ -27,7 +27,7 @@ from skein_env import wire
 from skein_env.adapters import adapt, make_batch
 from skein_env.batch import close
 from skein_env.columns import memory_bytes, new_columns
-from skein_env.remote import answer
+from skein_env.remote import answer, is_loopback
 from skein_env.spaces import actions_of, flatten
 
 os.environ["PYTHONPATH"] = f"{ROOT / 'tests' / 'python'}:{ROOT / 'python'}"  # Of servers.
@@ -212,6 +212,12 @@ class Adapters(unittest.TestCase):
         sent.put(None)
         self.assertEqual(list(answers), [])
         self.assertTrue(next(self.open(address)[1]))  # Its place is free.
+
+    def test_only_addresses_of_this_host_need_no_credentials(self):
+        for host in ("localhost", "127.0.0.1", "127.8.9.1", "[::1]"):
+            self.assertTrue(is_loopback(f"{host}:7200"), host)
+        for host in ("127.example.org", "127.0.0.1.example.org", "localhost.example.org", "0.0.0.0", "[::]", "10.0.0.1", ""):
+            self.assertFalse(is_loopback(f"{host}:7200"), host)
 
     def test_an_actor_that_waits_long_is_not_thrown_out(self):
         # It pings as base/net/grpc_transport.cc says.
