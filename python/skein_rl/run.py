@@ -17,13 +17,15 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import IO, Any, Optional, Union
 
+import numpy as np
+
 from skein_rl.errors import SkeinError
 from skein_rl.policy import Policy, load
 from skein_rl.programs import code_of, environment, last_line, program
 
 # The shipped configurations, which the wheel brings; in a source tree there is no such folder.
 CONFIGS = pathlib.Path(__file__).resolve().parent / "configs"
-UNAVAILABLE = 69
+USAGE, UNAVAILABLE = 64, 69
 _DIRECTORY = "run directory: "
 _LOOK_AGAIN_SECONDS = 0.2
 _REMEMBERED_LINES = 200
@@ -35,8 +37,8 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
 
     `config` is a YAML file, or the name of one in CONFIGS if there is no such file. Each keyword is a flag of `skein train`
     with _ for - (seed=1, env="CartPole-v1", steps=1e6, no_eval=True); `settings` are any settings by their names
-    ({"ppo.lr": 1e-3}). What the run prints goes to standard error, unless `quiet`. The run ends with this process, however
-    that ends.
+    ({"ppo.lr": 1e-3}), NumPy's numbers too. What the run prints goes to standard error, unless `quiet`. The run ends with
+    this process, however that ends.
     An environment of one's own in Python (env="python:my_env:make") runs in this Python, unless env.external.python says
     otherwise. SkeinError: the program refused; nothing was started.
     """
@@ -52,12 +54,13 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
         command += ["--config", os.fspath(config)]
     for name, value in flags.items():
         flag = "--" + name.replace("_", "-")
+        value = value.item() if isinstance(value, np.generic) else value
         if value is True:
             command.append(flag)
         elif value is not None and value is not False:
             command += [flag, str(value)]
     for name, value in settings.items():
-        command += ["--set", f"{name}={_yaml(value)}"]
+        command += ["--set", f"{name}={_yaml(name, value)}"]
     return Run(command, quiet)
 
 
@@ -210,9 +213,31 @@ def _text_of(config: Union[str, os.PathLike[str]]) -> str:
         return ""
 
 
-def _yaml(value: Any) -> str:
-    """JSON is YAML; a text stays as it is, as after --set in a shell."""
-    return value if isinstance(value, str) else json.dumps(value)
+def _yaml(name: str, value: Any) -> str:
+    """The value of the setting `name` as YAML, which JSON is; a text stays as it is, as after --set in a shell. SkeinError: it
+    can be no setting."""
+
+    def refused(what: str) -> SkeinError:
+        return SkeinError(f"settings[{name!r}] is of type {_type_of(value)}{what}; want a number, a text, true or false, or a list or "
+                          "dictionary of them", USAGE)
+
+    def plain(part: Any) -> Any:
+        if isinstance(part, (np.generic, np.ndarray)) and part.dtype.kind in "biufU":
+            return part.tolist()
+        if isinstance(part, os.PathLike):
+            return os.fspath(part)
+        raise refused("" if part is value else f" with {_type_of(part)} in it")
+
+    text = plain(value) if isinstance(value, (np.generic, os.PathLike)) else value
+    try:
+        return text if isinstance(text, str) else json.dumps(text, default=plain)
+    except (TypeError, ValueError) as error:  # Its keys, or it has itself in it.
+        raise refused(f" ({error})") from None
+
+
+def _type_of(value: Any) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _complete_lines(path: pathlib.Path, position: int) -> tuple[list[str], int]:

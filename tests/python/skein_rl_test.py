@@ -5,6 +5,7 @@
 Exits with 77, skipped, where NumPy and mypy cannot be had (scripts/fetch_python.sh).
 """
 
+import decimal
 import json
 import math
 import os
@@ -171,6 +172,41 @@ class Runs(unittest.TestCase):
         finally:
             os.environ["SKEIN_BIN"] = str(BIN)
         self.assertEqual(caught.exception.code, 69)
+
+    def given(self, **flags):
+        """The words after --set of the program that train() starts, by their names; and all of its words."""
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in = pathlib.Path(folder) / "skein"
+            stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >"${0%/*}/arguments"\nexit 64\n')
+            stand_in.chmod(0o700)
+            os.environ["SKEIN_BIN"] = folder
+            try:
+                with self.assertRaises(skein.SkeinError):
+                    skein.train(quiet=True, **flags)
+            finally:
+                os.environ["SKEIN_BIN"] = str(BIN)
+            words = (stand_in.parent / "arguments").read_text().splitlines()
+        return dict(word.split("=", 1) for word, before in zip(words[1:], words) if before == "--set"), words
+
+    def test_settings_of_numpy(self):
+        numbers = {"a": np.float32(1), "b": np.int64(7), "c": np.bool_(True), "d": np.arange(3), "e": [np.float64(0.5), (1, 2)],
+                   "f": np.str_("text"), "g": pathlib.Path("/a/b"), "h": {"x": np.uint8(3), "y": None}, "i": "[1, 2]", "j": np.array(2.5)}
+        settings, words = self.given(settings=numbers, seed=np.int64(3), steps=np.float32(1e6), no_eval=np.bool_(True),
+                                     no_such=np.bool_(False))
+        self.assertEqual(settings, {"a": "1.0", "b": "7", "c": "true", "d": "[0, 1, 2]", "e": "[0.5, [1, 2]]", "f": "text",
+                                    "g": "/a/b", "h": '{"x": 3, "y": null}', "i": "[1, 2]", "j": "2.5"})
+        self.assertEqual([words[words.index(flag) + 1] for flag in ("--seed", "--steps")], ["3", "1000000.0"])
+        self.assertIn("--no-eval", words)
+        self.assertFalse({"True", "False", "--no-such"} & set(words))
+
+    def test_what_can_be_no_setting_is_named_with_its_type(self):
+        for value, said in ((decimal.Decimal("0.1"), "decimal.Decimal; want a number"), ({1, 2}, "set; want"),
+                            ([1, object()], "list with object in it; want"), (np.complex64(1j), "numpy.complex64; want"),
+                            (np.array([1j]), "numpy.ndarray; want"), (1j, "complex; want"), ({(1, 2): 3}, "dict (keys must be ")):
+            with self.subTest(value), self.assertRaises(skein.SkeinError) as caught:
+                skein.train(env="CartPole-v1", settings={"ppo.lr": value}, quiet=True)
+            self.assertEqual(caught.exception.code, 64)
+            self.assertTrue(str(caught.exception).startswith(f"settings['ppo.lr'] is of type {said}"), caught.exception)
 
     def test_python_environments_run_in_this_python(self):
         with tempfile.TemporaryDirectory() as name:
