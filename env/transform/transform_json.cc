@@ -32,7 +32,8 @@ std::string TransformJson(const Transform& transform) {
     case TransformOptions::Kind::kStack:
       return absl::StrCat("{\"stack\": ", options.count, "}");
     case TransformOptions::Kind::kHide:
-      return absl::StrCat("{\"hide\": {\"keep\": [", absl::StrJoin(transform.kept, ", "), "]}}");
+      return absl::StrCat("{\"hide\": {\"keep\": [", absl::StrJoin(transform.kept, ", "),
+                          "], \"of\": ", transform.inner.obs_size, "}}");
     case TransformOptions::Kind::kTimeLimit:
       return absl::StrCat("{\"time_limit\": ", options.count, "}");
     case TransformOptions::Kind::kRewardScale:

@@ -76,9 +76,10 @@ class Policy:
     def head(self, observation: ArrayLike) -> Floats:
         """The means of the actions, or the logits of the choices."""
         x = np.asarray(observation, np.float32)
-        for keep in self._keeps:
-            if x.ndim == 0 or x.shape[-1] <= keep.max():
-                raise ValueError(f"an observation of {self.env_id} has a column {keep.max()}, got shape {x.shape}")
+        for keep, of in self._keeps:
+            if x.ndim == 0 or (x.shape[-1] != of if of is not None else x.shape[-1] <= keep.max()):
+                want = f"{of} numbers" if of is not None else f"more than {keep.max()} numbers"
+                raise ValueError(f"an observation of {self.env_id} is {want}, of which its policy sees {keep.size}, got shape {x.shape}")
             x = x[..., keep]
         if x.ndim == 0 or x.shape[-1] != self.obs_size:
             raise ValueError(f"an observation of {self.env_id} is {self.obs_size} numbers, got shape {x.shape}")
@@ -123,14 +124,15 @@ class Policy:
             self._state = [_sigmoid(o) * np.tanh(c), c]
         return self._state[0]
 
-    def _kept_columns(self, transforms: list[dict[str, Any]]) -> list[NDArray[np.int64]]:
-        """Columns of the environment's observation that the policy sees. Transforms of actions, and those with a memory, are
-        not for this class."""
+    def _kept_columns(self, transforms: list[dict[str, Any]]) -> list[tuple[NDArray[np.int64], Union[int, None]]]:
+        """Columns of the environment's observation that the policy sees, and of how many; None: an older file, which does not
+        say it. Transforms of actions, and those with a memory, are not for this class."""
         for transform in transforms:
             if "stack" in transform or "scale" in transform:
                 raise SkeinError(f"between {self.env_id} and its policy is env.transforms {next(iter(transform))}, which "
                                  "skein export and skein serve apply", DATA)
-        return [np.array(transform["hide"]["keep"]) for transform in transforms if "hide" in transform]
+        hides = [transform["hide"] for transform in transforms if "hide" in transform]
+        return [(np.array(hide["keep"]), hide.get("of")) for hide in hides]
 
     def __repr__(self) -> str:
         return f"<policy for {self.env_id} after {self.env_steps} env steps, digest {self.digest}>"

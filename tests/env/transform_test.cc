@@ -286,8 +286,8 @@ TEST(Transforms, AreWrittenForOtherPlayers) {
       "Pendulum-v1",
       With({Hide({"velocities"}), Counted(Kind::kStack, 4), Plain(Kind::kScale), Counted(Kind::kTimeLimit, 9), scale}));
   EXPECT_EQ(TransformsJson(transforms.value()),
-            "[{\"hide\": {\"keep\": [0, 1]}}, {\"stack\": 4}, {\"scale\": {\"low\": [-2], \"high\": [2]}}, "
-            "{\"time_limit\": 9}, {\"reward_scale\": 0.10000000000000001}]");
+            "[{\"hide\": {\"keep\": [0, 1], \"of\": 3}}, {\"stack\": 4}, {\"scale\": {\"low\": [-2], \"high\": "
+            "[2]}}, {\"time_limit\": 9}, {\"reward_scale\": 0.10000000000000001}]");
   EXPECT_EQ(TransformsJson({}), "[]");
 }
 

@@ -324,6 +324,30 @@ class Policies(unittest.TestCase):
                 skein.load(file)
             self.assertEqual(caught.exception.code, 65)
 
+    def test_columns_that_are_hidden_are_left_out_of_whole_observations_only(self):
+        folder = self.trained("env.hide=[1]")
+        file = folder / "policy.safetensors"
+        subprocess.run([BIN / "skein", "export", "--checkpoint", folder, "--format", "safetensors", "--out", file], check=True,
+                       stdout=subprocess.DEVNULL)
+        for policy in (skein.load(folder), skein.load(file)):
+            self.assertEqual(policy.obs_size, 2)
+            for row in (np.array([0.3, 5, -0.2]), np.zeros((4, 3))):
+                other = row.copy()
+                other[..., 1] = 9  # Hidden.
+                self.assertTrue(np.array_equal(policy(row), policy(other)))
+            for size in (0, 1, 2, 4, 7):
+                with self.assertRaisesRegex(ValueError, rf"Pendulum-v1 is 3 numbers, of which its policy sees 2, got shape \({size},\)"):
+                    policy(np.zeros(size))
+            with self.assertRaisesRegex(ValueError, "3 numbers"):
+                policy(0.0)
+        # Of a file that does not say of how many.
+        manifest = folder / "checkpoints/latest/manifest.json"
+        manifest.write_text(re.sub(r',\s*"of":\s*3', "", manifest.read_text()))
+        older = skein.load(folder)
+        self.assertTrue(np.array_equal(older(np.ones(3)), skein.load(file)(np.ones(3))))
+        with self.assertRaisesRegex(ValueError, "is more than 2 numbers"):
+            older(np.zeros(2))
+
     @staticmethod
     def give_memory(folder, memory, size, hidden):
         """Puts a memory of random weights before the hidden layers of a checkpoint."""
