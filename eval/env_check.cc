@@ -73,6 +73,16 @@ class Check {
   explicit Check(const EnvCheckOptions& options) : options_(options) { result_.env_id = options.env_id; }
 
   absl::StatusOr<EnvCheck> Run() {
+    const absl::Status looked = Look();
+    if (Stopping()) return absl::CancelledError("stopped on request");
+    if (!looked.ok()) return looked;
+    return result_;
+  }
+
+ private:
+  bool Stopping() const { return options_.stopping && options_.stopping(); }
+
+  absl::Status Look() {
     const absl::Duration begin = MonotonicNow();
     auto made = options_.make(kPassEnvs, kSeed);
     if (absl::IsInvalidArgument(made.status()) || absl::IsUnavailable(made.status()) ||
@@ -81,7 +91,7 @@ class Check {
     }
     if (!made.ok()) {
       Fail("made", std::string(made.status().message()), "see what it says; nothing else can be looked at");
-      return result_;
+      return absl::OkStatus();
     }
     spec_ = (*made)->spec();
     Good("made",
@@ -92,17 +102,16 @@ class Check {
     const std::string closing = options_.take_log ? options_.take_log() : "";
     LookAtNumbers(first);
     LookAtDtypes(first);
-    if (!first.failure.ok()) return result_;
+    if (!first.failure.ok()) return absl::OkStatus();
     LookAtClosing(closing);
     LookAtSeeds(first);
     LookAtEnds(first);
     LookAtFinal(first);
     LookAtState();
     Measure();
-    return result_;
+    return absl::OkStatus();
   }
 
- private:
   void Good(const std::string& name, const std::string& found) {
     result_.points.push_back({.name = name, .verdict = Verdict::kOk, .found = found});
   }
@@ -132,7 +141,7 @@ class Check {
     envs.Observe(observed.data());
     pass.observed.push_back(begins());
     const absl::Duration end = MonotonicNow() + options_.seconds;
-    while (envs.failure().ok() && pass.steps < steps && MonotonicNow() < end) {
+    while (envs.failure().ok() && pass.steps < steps && MonotonicNow() < end && !Stopping()) {
       WriteActions(spec_, pass.steps, static_cast<int>(size), &actions);
       const VectorEnv::StepResult result = envs.Step(actions.data());
       ++pass.steps;
@@ -320,7 +329,7 @@ class Check {
     int64_t steps = 0;
     const absl::Duration begin = MonotonicNow();
     absl::Duration now = begin;
-    for (; now - begin < options_.measure && envs.failure().ok(); now = MonotonicNow()) {
+    for (; now - begin < options_.measure && envs.failure().ok() && !Stopping(); now = MonotonicNow()) {
       envs.Step(actions.data());
       steps += size;
     }
@@ -337,7 +346,7 @@ class Check {
     }
     std::string found = absl::StrFormat("one alone %.0f steps/s, %d in a vector environment %.0f steps/s",
                                         result_.alone, options_.num_envs, result_.together);
-    if (options_.measure_actor) {
+    if (options_.measure_actor && !Stopping()) {
       const auto in_actor = options_.measure_actor();
       if (in_actor.ok()) {
         result_.in_actor = *in_actor;

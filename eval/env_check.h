@@ -47,12 +47,15 @@ struct EnvCheckOptions {
   // Env-steps a second of num_envs of them in one runner of an actor. May be empty. NotFound: a program is missing.
   // DeadlineExceeded: it was not measured in time, which says nothing of the environment.
   std::function<absl::StatusOr<double>()> measure_actor;
+  // Returns true once the check shall end early. May be empty.
+  std::function<bool()> stopping;
   // What has been logged since the last call, for the reason of a failure; may be empty.
   std::function<std::string()> take_log;
 };
 
-// InvalidArgument, Unavailable: the environment cannot be looked at: no such id, no such server. Whatever else goes
-// wrong is a point that fails.
+// InvalidArgument, Unavailable: the environment cannot be looked at: no such id, no such server. Cancelled:
+// options.stopping, after the step, or the making of an environment, that is under way. Whatever else goes wrong is a
+// point that fails.
 absl::StatusOr<EnvCheck> CheckEnv(const EnvCheckOptions& options);
 
 // A line for each point; or one JSON object: env_id, ok, points (point, verdict: ok, fails or not_applicable, found,

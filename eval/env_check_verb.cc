@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <csignal>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -15,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/notification.h"
 #include "base/command/arguments.h"
 #include "base/config/config.h"
 #include "base/net/credential_flags.h"
@@ -32,6 +35,7 @@
 namespace skein {
 namespace {
 
+constexpr char kName[] = "skein env check";
 constexpr char kStepLimit[] = "rollout.step_timeout_seconds=10";  // Unless one is given.
 
 struct EnvCheckFlags {
@@ -90,8 +94,8 @@ CheckedPoint LookAtDtypes(const std::string& id, const ExternalOptions& options)
 }
 
 // `skein bench rollout` of one runner: coordinator and actor as real processes.
-absl::StatusOr<double> MeasureActor(const EnvCheckFlags& flags) {
-  constexpr absl::Duration kLongest = absl::Seconds(60), kEnding = absl::Seconds(10);
+absl::StatusOr<double> MeasureActor(const EnvCheckFlags& flags, const std::function<bool()>& stopping) {
+  constexpr absl::Duration kLongest = absl::Seconds(60), kEnding = absl::Seconds(10), kStopping = absl::Seconds(2);
   const CredentialFiles& credentials = flags.credentials;
   if (!credentials.token_file.empty() || !credentials.tls_cert.empty()) {
     return absl::NotFoundError("skein bench rollout has no credentials for it");
@@ -111,7 +115,12 @@ absl::StatusOr<double> MeasureActor(const EnvCheckFlags& flags) {
   child.capture_stdout = true;
   const auto started = Subprocess::Spawn(child);
   if (!started.ok()) return started.status();
-  const auto lines = (*started)->ReadLines(kLongest);
+  const auto lines = (*started)->ReadLines(kLongest, stopping);
+  if (absl::IsCancelled(lines.status())) {
+    (*started)->Signal(SIGTERM);  // It ends what it has started itself.
+    (*started)->Wait(kStopping);
+    return lines.status();
+  }
   const auto code = lines.ok() ? (*started)->Wait(kEnding) : std::nullopt;
   if (absl::IsDeadlineExceeded(lines.status()) || (lines.ok() && !code)) {
     return absl::DeadlineExceededError(
@@ -130,8 +139,30 @@ absl::StatusOr<double> MeasureActor(const EnvCheckFlags& flags) {
   }
 }
 
-int CheckAndPrint(const EnvCheckFlags& flags) {
-  constexpr char kName[] = "skein env check";
+// Ends the process, by a thread of its own, where a check is still not over `kLongestStop` after a signal: a library of
+// environments takes a step as long as it likes. Servers end with this process.
+class StopLimit {
+ public:
+  explicit StopLimit(ShutdownSignal* signal) : signal_(signal) {
+    signal_->OnSignal([this] {
+      if (over_.WaitForNotificationWithTimeout(kLongestStop)) return;
+      _exit(ReportAndExitCode(kName, absl::CancelledError("stopped on request, in the middle of a step")));
+    });
+  }
+  ~StopLimit() {
+    over_.Notify();
+    signal_->OnSignal({});
+  }
+
+ private:
+  static constexpr absl::Duration kLongestStop = absl::Seconds(5);
+  ShutdownSignal* const signal_;
+  absl::Notification over_;
+};
+
+int CheckAndPrint(const EnvCheckFlags& flags, ShutdownSignal* signal) {
+  const StopLimit limit(signal);
+  const auto stopping = [signal] { return signal->signalled(); };
   if (absl::Status status = UseCredentials(flags.credentials); !status.ok()) return ReportAndExitCode(kName, status);
   const auto config = ReadConfig(flags);
   if (!config.ok()) return ReportAndExitCode(kName, config.status());
@@ -143,17 +174,20 @@ int CheckAndPrint(const EnvCheckFlags& flags) {
   options.steps = flags.steps;
   options.seconds = absl::Seconds(flags.seconds);
   options.take_log = [] { return log->TakeLastLine(); };
-  options.make = [&config, &flags](int size, uint64_t seed) {
+  options.stopping = stopping;
+  EnvOptions env = MakeEnvOptions(*config);
+  env.external.given_up = stopping;
+  options.make = [&config, &flags, &env](int size, uint64_t seed) {
     return VectorEnv::Make({.env_id = flags.id,
                             .size = size,
                             .seed = seed,
                             .max_episode_steps = static_cast<int>(config->env().max_episode_steps()),
-                            .env = MakeEnvOptions(*config)});
+                            .env = env});
   };
   if (const auto id = ParseExternalId(flags.id); id.ok() && id->kind == ExternalId::Kind::kPython) {
-    options.look_at_dtypes = [&config, &flags] { return LookAtDtypes(flags.id, MakeEnvOptions(*config).external); };
+    options.look_at_dtypes = [&flags, &env] { return LookAtDtypes(flags.id, env.external); };
   }
-  options.measure_actor = [&flags] { return MeasureActor(flags); };
+  options.measure_actor = [&flags, &stopping] { return MeasureActor(flags, stopping); };
   const auto check = CheckEnv(options);
   if (!check.ok()) return ReportAndExitCode(kName, check.status());
   std::cout << (flags.json ? EnvCheckJson(*check) + "\n" : FormatEnvCheck(*check)) << std::flush;
@@ -162,7 +196,7 @@ int CheckAndPrint(const EnvCheckFlags& flags) {
 
 }  // namespace
 
-void AddEnvCheck(CLI::App* app, std::function<int()>* action) {
+void AddEnvCheck(CLI::App* app, ShutdownSignal* signal, std::function<int()>* action) {
   CLI::App* const env = app->add_subcommand("env", "Check an environment, or serve it to actors on other machines");
   env->require_subcommand(1);
   CLI::App* const verb = env->add_subcommand("check", "Check point by point whether an environment keeps the contract");
@@ -186,7 +220,7 @@ void AddEnvCheck(CLI::App* app, std::function<int()>* action) {
   verb->add_flag("--json", flags->json, "Print one JSON object");
   env->footer("Example:\n  skein env check python:my_env:make");
   verb->footer("Ends with code 65 where a point fails.\nExample:\n  skein env check python:my_env:make --num-envs 32");
-  verb->callback([flags, action] { *action = [flags] { return CheckAndPrint(*flags); }; });
+  verb->callback([=] { *action = [=] { return CheckAndPrint(*flags, signal); }; });
 }
 
 }  // namespace skein

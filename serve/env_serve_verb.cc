@@ -45,11 +45,13 @@ absl::StatusOr<ExternalOptions> ReadOptions(const EnvServeFlags& flags) {
 
 absl::Status Serve(const EnvServeFlags& flags, ShutdownSignal* signal) {
   if (absl::Status status = UseCredentials(flags.credentials); !status.ok()) return status;
-  const auto options = ReadOptions(flags);
+  auto options = ReadOptions(flags);
   if (!options.ok()) return options.status();
+  options->given_up = [signal] { return signal->signalled(); };
   std::string server;
   {  // What cannot be made is no reason to serve.
     const auto first = OpenLocalWorld(flags.id, 1, *options);
+    if (absl::IsCancelled(first.status())) return absl::CancelledError("stopped on request");
     if (!first.ok()) return first.status();
     server = (*first)->server();
   }
@@ -59,7 +61,8 @@ absl::Status Serve(const EnvServeFlags& flags, ShutdownSignal* signal) {
                         .open = [&](const env::v1::Hello& hello, WorldService::GivenUp given_up) {
                           ExternalOptions asked = *options;
                           if (!hello.arguments().empty()) asked.arguments = hello.arguments();
-                          return OpenLocalWorld(flags.id, hello.num_envs(), asked, std::move(given_up));
+                          asked.given_up = std::move(given_up);
+                          return OpenLocalWorld(flags.id, hello.num_envs(), asked);
                         }});
   int port = 0;
   auto grpc = StartGrpcServer(flags.listen, &service, &port);

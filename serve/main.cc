@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   std::function<int()> action;
   skein::AddExport(&app, &action);
   skein::AddServe(&app, &signal, &action);
-  skein::AddEnvCheck(&app, &action);
+  skein::AddEnvCheck(&app, &signal, &action);
   skein::AddEnvServe(app.get_subcommand("env"), &signal, &action);
   if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
   return skein::FinishOutput("skein-policy", action());

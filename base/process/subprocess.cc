@@ -192,14 +192,24 @@ absl::StatusOr<std::string> Subprocess::ReadLine(absl::Duration timeout) {
   }
 }
 
-absl::StatusOr<std::vector<std::string>> Subprocess::ReadLines(absl::Duration timeout) {
+absl::StatusOr<std::vector<std::string>> Subprocess::ReadLines(absl::Duration timeout,
+                                                               const std::function<bool()>& given_up) {
+  constexpr absl::Duration kAskAgain = absl::Milliseconds(20);
   const absl::Duration deadline = MonotonicNow() + timeout;
   std::vector<std::string> lines;
   while (true) {
-    auto line = ReadLine(deadline - MonotonicNow());
+    auto line = ReadLine(std::min(kAskAgain, deadline - MonotonicNow()));
     if (absl::IsOutOfRange(line.status())) return lines;
-    if (!line.ok()) return line.status();
-    lines.push_back(*std::move(line));
+    if (line.ok()) {
+      lines.push_back(*std::move(line));
+    } else if (!absl::IsDeadlineExceeded(line.status())) {
+      return line.status();
+    } else if (given_up()) {
+      return absl::CancelledError("nobody waits for the output any longer");
+    } else if (MonotonicNow() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "its output has not ended within ", absl::FormatDuration(absl::Ceil(timeout, absl::Milliseconds(1)))));
+    }
   }
 }
 

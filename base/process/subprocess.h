@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,8 +40,10 @@ class Subprocess {
   void Signal(int signal_number);
   // Next line of captured standard output without its newline. DeadlineExceeded; OutOfRange at the end.
   absl::StatusOr<std::string> ReadLine(absl::Duration timeout);
-  // All that are left, when the output has ended. DeadlineExceeded.
-  absl::StatusOr<std::vector<std::string>> ReadLines(absl::Duration timeout);
+  // All that are left, when the output has ended. DeadlineExceeded. Cancelled: `given_up`, which is asked about every
+  // 20 ms, says that nobody waits for them any longer.
+  absl::StatusOr<std::vector<std::string>> ReadLines(
+      absl::Duration timeout, const std::function<bool()>& given_up = [] { return false; });
 
  private:
   Subprocess() = default;

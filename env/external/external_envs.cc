@@ -74,6 +74,7 @@ absl::StatusOr<LocalWorldOptions> ServerOptions(const std::string& id, const Ext
   server.arguments = options.arguments;
   server.count = count;
   server.start_timeout = options.start_timeout;
+  server.given_up = options.given_up;
   server.extra_env = OneThreadEach();
   if (parsed.kind == ExternalId::Kind::kPython) {
     server.argv = {options.python, "-m", "skein_env", "--local", parsed.target};
@@ -99,7 +100,8 @@ absl::StatusOr<std::unique_ptr<World>> OpenWorld(const std::string& id, const Ex
                             .name = parsed.name,
                             .arguments = options.arguments,
                             .count = count,
-                            .start_timeout = options.start_timeout});
+                            .start_timeout = options.start_timeout,
+                            .given_up = options.given_up});
   }
   auto server = ServerOptions(id, parsed, count, options);
   if (!server.ok()) return server.status();
@@ -141,7 +143,7 @@ absl::StatusOr<Envs> MakeExternalEnvs(const std::string& id, int count, const Ex
 }
 
 absl::StatusOr<std::unique_ptr<World>> OpenLocalWorld(const std::string& id, size_t count,
-                                                      const ExternalOptions& options, std::function<bool()> given_up) {
+                                                      const ExternalOptions& options) {
   const auto parsed = ParseExternalId(id);
   if (!parsed.ok()) return parsed.status();
   if (parsed->kind == ExternalId::Kind::kGrpc) {
@@ -150,9 +152,8 @@ absl::StatusOr<std::unique_ptr<World>> OpenLocalWorld(const std::string& id, siz
   if (parsed->kind == ExternalId::Kind::kPlugin) {
     return OpenPluginWorld(id, parsed->target, count, options.arguments);
   }
-  auto server = ServerOptions(id, *parsed, count, options);
+  const auto server = ServerOptions(id, *parsed, count, options);
   if (!server.ok()) return server.status();
-  server->given_up = std::move(given_up);
   return StartLocalWorld(*server);
 }
 
@@ -170,7 +171,7 @@ absl::StatusOr<std::string> DescribeDtypes(const std::string& id, const External
   child.extra_env = server->extra_env;
   const auto started = Subprocess::Spawn(child);
   if (!started.ok()) return started.status();
-  auto lines = (*started)->ReadLines(options.start_timeout);
+  auto lines = (*started)->ReadLines(options.start_timeout, options.given_up);
   if (!lines.ok()) return lines.status();
   if (lines->empty()) return absl::UnavailableError("its Python has ended without a word of its types");
   return std::move(lines->back());  // The environment may print before.

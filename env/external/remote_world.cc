@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/net/grpc_transport.h"
+#include "base/process/clock.h"
 #include "base/process/message_text.h"
 #include "env/external/remote_messages.h"
 #include "env/external/welcome.h"
@@ -20,9 +21,10 @@ namespace {
 
 // How long the server may take to say why it has ended a stream.
 constexpr absl::Duration kForItsReason = absl::Seconds(2);
+// How often a wait asks whether it was given up.
+constexpr absl::Duration kAskAgain = absl::Milliseconds(20);
 
 gpr_timespec Deadline(absl::Duration timeout) {
-  if (timeout == absl::InfiniteDuration()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
 }
@@ -72,11 +74,15 @@ class RemoteWorld final : public World {
 };
 
 absl::Status RemoteWorld::Await(int operations, absl::Duration timeout, const char* setting) {
-  const gpr_timespec deadline = Deadline(timeout);
+  const absl::Duration deadline = MonotonicNow() + timeout;
   void* tag = nullptr;
   bool ok = true;
   for (; operations > 0 && ok; --operations) {
-    if (queue_.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::TIMEOUT) {
+    while (
+        queue_.AsyncNext(&tag, &ok, Deadline(std::clamp(deadline - MonotonicNow(), absl::ZeroDuration(), kAskAgain))) ==
+        grpc::CompletionQueue::TIMEOUT) {
+      if (options_.given_up()) return absl::CancelledError("no caller waits for its server any longer");
+      if (MonotonicNow() < deadline) continue;
       return absl::DeadlineExceededError(absl::StrCat("its server at ", options_.address, " has not answered within ",
                                                       absl::ToDoubleSeconds(timeout), " s (", setting, ")"));
     }

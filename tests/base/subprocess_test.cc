@@ -134,6 +134,8 @@ TEST(Subprocess, ReadsAllLinesThatAreLeft) {
   auto slow = Subprocess::Spawn(CapturedShell("echo one; sleep 60"));
   ASSERT_TRUE(slow.ok()) << slow.status();
   EXPECT_TRUE(absl::IsDeadlineExceeded((*slow)->ReadLines(absl::Milliseconds(100)).status()));
+  int asked = 0;
+  EXPECT_TRUE(absl::IsCancelled((*slow)->ReadLines(absl::Seconds(100), [&asked] { return ++asked == 3; }).status()));
 }
 
 TEST(Subprocess, WaitingForALineEndsAtTheDeadline) {

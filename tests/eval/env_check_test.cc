@@ -166,6 +166,26 @@ TEST(EnvCheck, SaysWhyAnEnvironmentCannotBeMade) {
   EXPECT_EQ(CheckEnv(options).status(), why);
 }
 
+// In the middle of a pass, and before anything else is measured.
+TEST(EnvCheck, EndsEarlyWhereItIsTold) {
+  int asked = 0;
+  bool measured = false;
+  EnvCheckOptions options;
+  options.env_id = "Walk";
+  options.stopping = [&asked] { return ++asked > 30; };
+  options.measure_actor = [&measured] {
+    measured = true;
+    return 1.0;
+  };
+  options.make = [](int size, uint64_t seed) {
+    std::vector<std::unique_ptr<Env>> envs;
+    for (int e = 0; e < size; ++e) envs.push_back(std::make_unique<Walk>(Fault{}));
+    return VectorEnv::Wrap(std::move(envs), {.seed = seed});
+  };
+  EXPECT_EQ(CheckEnv(options).status(), absl::CancelledError("stopped on request"));
+  EXPECT_FALSE(measured);
+}
+
 TEST(EnvCheck, IsWrittenAsLinesAndAsJson) {
   EnvCheck check;
   check.env_id = "Walk";

@@ -2,7 +2,9 @@
 """Environments that each break the contract in one way, and one that keeps it, for env_check_test.py."""
 
 import os
+import pathlib
 import signal
+import sys
 import time
 
 import gymnasium
@@ -94,11 +96,37 @@ class Dying(Line):
         return super().step(action)
 
 
+def hang():
+    """For long; the file that BROKEN_HANGS names says that it has begun."""
+    if "BROKEN_HANGS" in os.environ:
+        pathlib.Path(os.environ["BROKEN_HANGS"]).touch()
+    time.sleep(1000)
+
+
 class Hanging(Line):
     """In its first step."""
 
     def step(self, action):
-        time.sleep(1000)
+        hang()
+
+
+class HangingAsItIsMade(Line):
+    def __init__(self):
+        hang()
+
+
+class HangingAsItsTypesAreSeen(Line):
+    def step(self, action):
+        if "--dtypes" in sys.argv:
+            hang()
+        return super().step(action)
+
+
+class HangingInAnActor(Line):
+    def step(self, action):
+        if pathlib.Path(f"/proc/{os.getppid()}/comm").read_text().strip() == "skein-actor":
+            hang()
+        return super().step(action)
 
 
 class Leaving(Line):

@@ -6,7 +6,9 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -18,11 +20,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{HERE}:{ROOT / 'python'}"}
 
 
+def command(name, *more):
+    return [str(part) for part in (BIN / "skein", "env", "check", f"python:broken_envs:{name}", "--json", "--num-envs", "4", "--seconds",
+                                   "3", "--set", f"env.external.python={PYTHON}", *more)]
+
+
 def check(name, *more):
     """(exit code, {point: what was found}, points that fail)"""
-    command = [BIN / "skein", "env", "check", f"python:broken_envs:{name}", "--json", "--num-envs", "4", "--seconds", "3", "--set",
-               f"env.external.python={PYTHON}", *more]
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+    done = subprocess.run(command(name, *more), capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
     try:
         points = json.loads(done.stdout)["points"]
     except ValueError as error:
@@ -78,6 +83,45 @@ class EnvCheck(unittest.TestCase):
         self.assertNotIn("env.external.restarts", found["numbers"])
         self.assertNotIn("started again", found["numbers"])
         self.assertLess(time.monotonic() - begin, 40)
+
+    def test_a_signal_ends_it_and_all_that_it_has_started(self):
+        hangs_in = {name: command(name, "--set", "rollout.step_timeout_seconds=60")
+                    for name in ("HangingAsItIsMade", "Hanging", "HangingAsItsTypesAreSeen", "HangingInAnActor")}
+        hangs_in["server"] = [str(BIN / "skein"), "env", "serve", "python:broken_envs:HangingAsItIsMade", "--listen", "127.0.0.1:0",
+                              "--set", f"env.external.python={PYTHON}"]
+        for name, words in hangs_in.items():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                with self.subTest(f"{name} {number.name}"), tempfile.TemporaryDirectory() as folder:
+                    hangs = pathlib.Path(folder) / "hangs"
+                    checking = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                                env={**ENVIRONMENT, "BROKEN_HANGS": str(hangs)})
+                    self.addCleanup(checking.kill)
+                    self.wait(hangs.exists, 60)
+                    self.assertTrue(self.processes_with(hangs))
+                    begin = time.monotonic()
+                    checking.send_signal(number)
+                    out, err = checking.communicate(timeout=30)
+                    self.assertEqual((checking.returncode, out), (75, ""), err)
+                    self.assertEqual(err.splitlines()[-1], f"skein env {words[2]}: stopped on request", err)
+                    self.assertLess(time.monotonic() - begin, 6)
+                    self.wait(lambda: not self.processes_with(hangs), 10)
+
+    def processes_with(self, hangs):
+        """Those that have the file in their environment variables."""
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if f"BROKEN_HANGS={hangs}".encode() in (path / "environ").read_bytes():
+                    found.append(int(path.name))
+            except OSError:
+                continue
+        return found
+
+    def wait(self, condition, seconds):
+        end = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,22 @@ TEST(EnvServe, AClientThatGivesUpFreesItsPlace) {
   EXPECT_TRUE(WaitUntil([&] { return server.Open().ok(); }, absl::Seconds(20), absl::Milliseconds(50)));
 }
 
+TEST(EnvServe, AStepThatIsGivenUpEndsAtOnce) {
+  EnvServer server;
+  int asked = 0;
+  const auto world =
+      OpenRemoteWorld({.id = "grpc://" + server.address, .address = server.address, .count = 2, .given_up = [&asked] {
+                         return ++asked > 2;
+                       }});
+  ASSERT_TRUE(world.ok()) << world.status();
+  const auto inner = server.Inner();
+  ASSERT_TRUE(inner.has_value());
+  kill(*inner, SIGSTOP);
+  asked = 0;
+  EXPECT_EQ((*world)->Exchange(WorldRequest::kStep, absl::Minutes(10)).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(asked, 3);
+}
+
 TEST(EnvServe, WantsTheToken) {
   const ScratchFolder folder;
   folder.Write("token", "0123456789abcdef\n");
