@@ -39,6 +39,9 @@ std::vector<std::string> TrainingWatch::Observe(const Iteration& iteration) {
   for (Watched& watched : watched_) warn(Judge(&watched, iteration), &watched.warned);
   warn(CheckStarving(iteration), &warned_starving_);
   warn(CheckActorsWait(iteration), &warned_actors_wait_);
+  completed_episodes_ += iteration.completed_episodes;
+  failed_episodes_ += iteration.failed_episodes;
+  warn(CheckFailing(), &warned_failing_);
   ++timed_iterations_;
   if (!since_ || LongEnough(iteration.seconds - since_->seconds, timed_iterations_)) {
     since_ = iteration;
@@ -91,6 +94,14 @@ std::optional<std::string> TrainingWatch::CheckActorsWait(const Iteration& now) 
       "%d actors wait for the learner most of the time: updates take %.0f %% of it, so fewer actors would do as well. "
       "For a faster run try fewer epochs, larger minibatches, more learner.torch_threads, a GPU or more learners.",
       now.actors, 100 * share);
+}
+
+std::optional<std::string> TrainingWatch::CheckFailing() const {
+  if (completed_episodes_ > 0 || failed_episodes_ < kFailedEpisodes) return std::nullopt;
+  return absl::StrFormat(
+      "each of the %d episodes that have ended failed in a step of the environment, so no return is known. The actors' "
+      "logs say why; skein env check looks for the cause.",
+      failed_episodes_);
 }
 
 }  // namespace skein

@@ -128,6 +128,8 @@ void RunReport::Watch(const ProgressTracker::Iteration& counted) {
                                     .waiting_seconds = stages["barrier"],
                                     .update_seconds = stages["update"],
                                     .actors = collector == nullptr ? 0 : collector->actors(),
+                                    .completed_episodes = counted.episode_returns->size(),
+                                    .failed_episodes = counted.failed_episodes,
                                     .return_mean = progress_->Snapshot(MonotonicNow()).mean_episode_return(),
                                     .return_spread = progress_->ReturnSpread()})) {
     spdlog::warn("{}", warning);

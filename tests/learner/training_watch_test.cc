@@ -95,6 +95,25 @@ TEST(TrainingWatch, WarnsOfACriticThatNeverExplainedTheReturns) {
               ElementsAre(AllOf(HasSubstr("after 50 updates"), HasSubstr("explained variance is 0.02"))));
 }
 
+TEST(TrainingWatch, WarnsOnceWhereEveryEpisodeFails) {
+  TrainingWatch watch({});
+  const UpdateStats stats;
+  const auto observe = [&](uint64_t completed, uint64_t failed) {
+    return watch.Observe({.stats = &stats, .completed_episodes = completed, .failed_episodes = failed});
+  };
+  EXPECT_THAT(observe(0, 19), IsEmpty());
+  EXPECT_THAT(observe(0, 0), IsEmpty());
+  EXPECT_THAT(observe(0, 2), ElementsAre(HasSubstr("each of the 21 episodes that have ended failed")));
+  EXPECT_THAT(observe(0, 100), IsEmpty());
+}
+
+TEST(TrainingWatch, AnEpisodeThatIsCompletedIsEnough) {
+  TrainingWatch watch({});
+  const UpdateStats stats;
+  EXPECT_THAT(watch.Observe({.stats = &stats, .completed_episodes = 1, .failed_episodes = 500}), IsEmpty());
+  EXPECT_THAT(watch.Observe({.stats = &stats, .failed_episodes = 500}), IsEmpty());
+}
+
 // Where every episode is perfect, returns do not vary and nothing is left to explain.
 TEST(TrainingWatch, ACriticThatOnceExplainedTheReturnsIsGoodEnough) {
   TrainingWatch watch = Choices(2);

@@ -96,6 +96,12 @@ class Training(unittest.TestCase):
                 log = "".join(path.read_text() for path in pathlib.Path(folder).glob("run/**/*.log")) + done.stderr
                 self.assertRegex(log, said)
                 self.assertNotIn("built anew", log)
+                lines = [json.loads(line) for line in (pathlib.Path(folder) / "run/metrics.jsonl").read_text().splitlines()]
+                failed = sum(line["failed_episodes"] for line in lines)
+                self.assertGreater(failed, 0)
+                if fault == "often":  # In each 20th step, of 8,000 some of which are of the last iteration's beginning.
+                    self.assertGreater(failed, 200)
+                self.assertGreater(lines[-1]["episodes"], 100)
                 if fault not in ("kill", "sigint", "hang"):  # Nothing but the episode.
                     self.assertNotIn("its server", log)
                 if fault == "raise":  # The evaluation loses episodes, too: they are no results.
@@ -113,6 +119,20 @@ class Training(unittest.TestCase):
             self.assertGreater(lines[-1]["failed_episodes"], 30)
             for line in lines:
                 self.assertEqual((line["episode_return_mean"], line["episode_metrics"]), (10, {"whole": 1}))
+
+    def test_a_training_in_which_every_episode_fails_warns_and_its_evaluation_ends_it(self):
+        for more, code in ((["--no-eval"], 0), ([], 65)):
+            with tempfile.TemporaryDirectory() as folder:
+                done = self.train(folder, "python:team_envs:doomed", "--steps", "4000", "--set", "rollout.steps_per_iteration=1024",
+                                  *more, code=code)
+                said = re.findall(r"warning: each of the (\d+) episodes that have ended failed", done.stderr + done.stdout)
+                self.assertEqual(len(said), 1, done.stderr)
+                self.assertGreaterEqual(int(said[0]), 20)
+                lines = [json.loads(line) for line in (pathlib.Path(folder) / "run/metrics.jsonl").read_text().splitlines()]
+                self.assertEqual((lines[-1]["episodes"], lines[-1]["episode_return_mean"]), (0, None))
+                self.assertGreater(sum(line["failed_episodes"] for line in lines), 500)
+                if code == 65:
+                    self.assertIn("all 10 episodes failed", done.stderr.splitlines()[-1])
 
     def test_an_evaluation_in_which_everything_fails_has_no_result(self):
         with tempfile.TemporaryDirectory() as folder:

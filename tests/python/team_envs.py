@@ -241,6 +241,18 @@ def unpaid(make=cartpole):
     return Unpaid(make())
 
 
+class Doomed(Fragile):
+    """Fails in the fourth step of each episode."""
+
+    def step(self, action):
+        self.episodes = 3
+        return super().step(action)
+
+
+def doomed():
+    return Doomed()
+
+
 def fragile():
     return Fragile()
 
