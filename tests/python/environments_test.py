@@ -99,9 +99,9 @@ class Training(unittest.TestCase):
                 lines = [json.loads(line) for line in (pathlib.Path(folder) / "run/metrics.jsonl").read_text().splitlines()]
                 failed = sum(line["failed_episodes"] for line in lines)
                 self.assertGreater(failed, 0)
-                if fault == "often":  # In each 20th step, of 8,000 some of which are of the last iteration's beginning.
+                if fault == "often":  # 8,000 steps / 20 = 400.
                     self.assertGreater(failed, 200)
-                self.assertGreater(lines[-1]["episodes"], 100)
+                self.assertGreater(lines[-1]["episodes"], 50)
                 if fault not in ("kill", "sigint", "hang"):  # Nothing but the episode.
                     self.assertNotIn("its server", log)
                 if fault == "raise":  # The evaluation loses episodes, too: they are no results.
