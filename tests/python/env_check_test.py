@@ -90,7 +90,7 @@ class EnvCheck(unittest.TestCase):
         hangs_in["server"] = [str(BIN / "skein"), "env", "serve", "python:broken_envs:HangingAsItIsMade", "--listen", "127.0.0.1:0",
                               "--set", f"env.external.python={PYTHON}"]
         for name, words in hangs_in.items():
-            for number in (signal.SIGTERM, signal.SIGINT):
+            for number in (signal.SIGTERM, signal.SIGINT) if name == "Hanging" else (signal.SIGTERM,):
                 with self.subTest(f"{name} {number.name}"), tempfile.TemporaryDirectory() as folder:
                     hangs = pathlib.Path(folder) / "hangs"
                     checking = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
