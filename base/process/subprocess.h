@@ -40,8 +40,8 @@ class Subprocess {
   void Signal(int signal_number);
   // Next line of captured standard output without its newline. DeadlineExceeded; OutOfRange at the end.
   absl::StatusOr<std::string> ReadLine(absl::Duration timeout);
-  // All that are left, when the output has ended. DeadlineExceeded. Cancelled: `given_up`, which is asked about every
-  // 20 ms, says that nobody waits for them any longer.
+  // All that are left, when the output has ended. DeadlineExceeded. Cancelled: `given_up` returned true. It is called
+  // about every 20 ms.
   absl::StatusOr<std::vector<std::string>> ReadLines(
       absl::Duration timeout, const std::function<bool()>& given_up = [] { return false; });
 

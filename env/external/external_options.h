@@ -19,8 +19,8 @@ struct ExternalOptions {
   absl::Duration step_timeout = absl::Seconds(60);  // rollout.step_timeout_seconds; infinite if that is 0.
   uint32_t restarts = 20;                           // Of one server within ten minutes.
   std::optional<EnvSpec> spec;                      // What it said of itself when the run was planned.
-  // Returns true once nobody needs the environments: no server is waited for any longer. A server is asked about every
-  // 20 ms, a library not at all.
+  // Returns true once the environments are no longer needed: then every wait for a server ends. It is called about
+  // every 20 ms of such a wait; a library is not waited for.
   std::function<bool()> given_up = [] { return false; };
 };
 
