@@ -14,6 +14,7 @@
 #include "env/mujoco/mujoco_env.h"
 #include "env/registry.h"
 #include "env/vector_env.h"
+#include "tests/env/ant_reward.h"
 #include "tests/env/golden_actions.h"
 
 namespace skein {
@@ -143,19 +144,7 @@ TEST(MujocoArguments, ChangeRewardTerminationAndStepping) {
 }
 
 TEST(MujocoArguments, MainBodyKnowsGymnasiumsNames) {
-  const auto reward = [](const std::string& body) {
-    EnvOptions options;
-    options.mujoco.arguments["main_body"] = body;
-    const auto env = MakeEnv("Ant-v5", options);
-    EXPECT_TRUE(env.ok()) << env.status();
-    if (!env.ok()) return 0.0f;
-    RandomStream random(1, RandomPurpose::kEnvReset, 0, 0);
-    (*env)->Reset(random);
-    const std::vector<float> action(8, 1.0f);
-    float reward = 0;
-    (*env)->Step(action.data(), &reward);
-    return reward;
-  };
+  const auto reward = [](const std::string& body) { return AntReward({}, body); };
   const std::vector<std::pair<std::string, std::string>> numbers = {
       {"torso", "1"},    {"front_left_leg", "2"}, {"aux_1", "3"},           {"front_right_leg", "5"}, {"aux_2", "6"},
       {"back_leg", "8"}, {"aux_3", "9"},          {"right_back_leg", "11"}, {"aux_4", "12"}};

@@ -14,6 +14,7 @@
 #include "env/mujoco/library.h"
 #include "env/mujoco/mujoco_env.h"
 #include "env/registry.h"
+#include "tests/env/ant_reward.h"
 #include "tests/env/mujoco_warnings.h"
 
 namespace skein {
@@ -145,25 +146,13 @@ TEST_F(UserModel, MayNameABodyByANumberWhichMainBodyDoesNotMean) {
   const std::string name = "name=\"aux_1\"";
   ASSERT_NE(text.find(name), std::string::npos);
   text.replace(text.find(name), name.size(), "name=\"1\"");
-  const std::string path = Write("ant.xml", text);
-  const auto reward = [&](const std::string& body) {
-    EnvOptions options;
-    options.mujoco.arguments["xml_file"] = path;
-    options.mujoco.arguments["main_body"] = body;
-    const auto env = MakeEnv("Ant-v5", options);
-    EXPECT_TRUE(env.ok()) << env.status();
-    if (!env.ok()) return 0.0f;
-    RandomStream random(1, RandomPurpose::kEnvReset, 0, 0);
-    (*env)->Reset(random);
-    float reward = 0;
-    (*env)->Step(std::vector<float>(8, 1.0f).data(), &reward);
-    return reward;
-  };
+  EnvOptions own;
+  own.mujoco.arguments["xml_file"] = Write("ant.xml", text);
+  const auto reward = [&](const std::string& body) { return AntReward(own, body); };
   EXPECT_EQ(reward("1"), reward("torso"));
   EXPECT_NE(reward("1"), reward("3"));  // The body of that name.
   for (const char* const none : {"14", "99999999999", "-1", " 1", ""}) {
-    EnvOptions options;
-    options.mujoco.arguments["xml_file"] = path;
+    EnvOptions options = own;
     options.mujoco.arguments["main_body"] = std::string(none);
     EXPECT_EQ(MakeEnv("Ant-v5", options).status().code(), absl::StatusCode::kDataLoss) << none;
   }
