@@ -24,8 +24,14 @@ char last_warning[256] ABSL_GUARDED_BY(mu) = "";
 thread_local std::jmp_buf* on_error = nullptr;
 thread_local char caught_error[256] = "";
 
+thread_local HeldMujocoWarnings* held_warnings = nullptr;
+
 void OnWarning(const char* message) {
   if (on_error != nullptr) return;
+  if (held_warnings != nullptr) {
+    held_warnings->Hold(message);
+    return;
+  }
   absl::MutexLock lock(&mu);
   ++warning_count;
   std::snprintf(last_warning, sizeof(last_warning), "%s", message);
@@ -52,6 +58,9 @@ void InstallMujocoHandlers() {
     mju_user_error = OnError;
   });
 }
+
+HeldMujocoWarnings::HeldMujocoWarnings() { held_warnings = this; }
+HeldMujocoWarnings::~HeldMujocoWarnings() { held_warnings = nullptr; }
 
 std::string MujocoErrorOf(absl::FunctionRef<void()> physics) {
   std::jmp_buf here;

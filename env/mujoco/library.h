@@ -22,6 +22,23 @@ void InstallMujocoHandlers();
 int64_t MujocoWarningCount();
 std::string LastMujocoWarning();
 
+// While it lives, warnings of this thread are kept here in place of being counted and printed. One at a time in a
+// thread.
+class HeldMujocoWarnings {
+ public:
+  HeldMujocoWarnings();
+  ~HeldMujocoWarnings();
+  HeldMujocoWarnings(const HeldMujocoWarnings&) = delete;
+  HeldMujocoWarnings& operator=(const HeldMujocoWarnings&) = delete;
+
+  // The newest one, or "".
+  const std::string& newest() const { return newest_; }
+  void Hold(const char* message) { newest_ = message; }
+
+ private:
+  std::string newest_;
+};
+
 // Runs `physics` on this thread; returns the error of MuJoCo that ended it early, or "". Warnings meanwhile are
 // dropped. REQUIRES: InstallMujocoHandlers was called; `physics` only calls MuJoCo's functions of C, and its frame has
 // nothing to destroy.

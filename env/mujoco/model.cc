@@ -55,13 +55,14 @@ absl::StatusOr<mjModel*> LoadText(const std::string& name, const std::string& mj
   absl::MutexLock lock(&compiler);
 
   const VirtualFile file(mjcf);
+  HeldMujocoWarnings held;  // From MuJoCo 3 on the compiler gives some to the handler, too.
   char message[1000] = "";
   mjModel* const model = file.added() ? mj_loadXML(kFileName, file.vfs(), message, sizeof(message)) : nullptr;
   if (model == nullptr) {
     return absl::InternalError(
         absl::StrCat("MuJoCo ", MujocoLibraryVersion(), " does not accept the model of ", name, ": ", message));
   }
-  *warning = message;
+  *warning = message[0] != '\0' ? message : held.newest();
   return model;
 }
 
