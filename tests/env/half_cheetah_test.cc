@@ -146,5 +146,33 @@ TEST(MujocoLibrary, KeepsWarningsOutOfTheWorkingDirectory) {
   EXPECT_FALSE(std::filesystem::exists("MUJOCO_LOG.TXT"));
 }
 
+// Of the second one, which is held, neither the count nor the newest warning says anything.
+TEST(MujocoLibrary, HoldsWarningsWhileOneAsks) {
+  ExpectMujocoWarnings(2);
+  const std::unique_ptr<Env> env = Make();
+  const std::vector<double> fine = State(*env);
+  const float action[6] = {};
+  float reward = 0;
+  const auto warn_of = [&](int column) {
+    std::vector<double> state = fine;
+    state[column] = 1e11;
+    env->LoadState(state.data());
+    env->Step(action, &reward);
+  };
+  const int kPosition = 1, kVelocity = kPosition + kDof;
+  warn_of(kPosition);
+  const int64_t warned = MujocoWarningCount();
+  {
+    HeldMujocoWarnings held;
+    EXPECT_EQ(held.newest(), "");
+    warn_of(kVelocity);
+    EXPECT_THAT(held.newest(), testing::HasSubstr("QVEL"));
+  }
+  EXPECT_EQ(MujocoWarningCount(), warned);
+  EXPECT_THAT(LastMujocoWarning(), testing::HasSubstr("QPOS"));
+  warn_of(kVelocity);
+  EXPECT_EQ(MujocoWarningCount(), warned + 1);
+}
+
 }  // namespace
 }  // namespace skein
