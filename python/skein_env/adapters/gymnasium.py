@@ -131,55 +131,45 @@ class GymnasiumSerial(Serial):
         self._failures = []
         columns.failed[:] = 0
         columns.active[:] = 1
+        shape, array = self._shape, np.ndarray
+        observations: List[Any] = [self._nothing] * self.num_envs
+        rewards: List[Any] = [0.0] * self.num_envs
         columns.terminated[:] = 0
         columns.truncated[:] = 0
-        observations: List[Any] = []
-        rewards: List[Any] = []
-        array, has_metrics = np.ndarray, self._has_metrics
-        # What an environment computes empties the processor's caches, so all that can be done after this loop is.
-        for env, action in zip(cast(List[Optional[GymnasiumEnv]], self._envs), self._read(columns)):
+        actions = self._read(columns)
+        for e, env in enumerate(cast(List[Optional[GymnasiumEnv]], self._envs)):
             try:
                 if env is None:
                     raise RuntimeError("it failed before and has not been reset")
-                observed, given, ended, late, info = env._env.step(action)
-                # A copy, as it may be the array of all environments, or of all steps.
-                copied = observed.copy() if type(observed) is array else np.array(observed)
-                if has_metrics or ended or late:
-                    copied = self._end_or_measure(len(rewards), columns, copied, (bool(ended), bool(late)), info)
-                observations.append(copied)
-                rewards.append(given)
+                observed, given, ended, late, info = env._env.step(actions[e])
+                rewards[e] = number(given)
+                if type(observed) is not array or observed.shape != shape:
+                    observed = array_of(observed, shape)
+                observations[e] = observed.copy()  # It may be the array of all environments, or of all steps.
+                if self._has_metrics:
+                    env._info = info
+                    env.metrics(columns.episode_metrics[e])
+                if ended or late:
+                    columns.terminated[e], columns.truncated[e] = bool(ended), not ended
+                    env._write(observed, columns.final_observation[e, 0])
+                    self._begin(e, columns)
+                    observations[e] = columns.observation[e, 0].reshape(shape).copy()
             except THROWN as error:  # Whatever a user's environment throws.
-                self._fail(len(rewards), columns, error)
-                observations.append(self._nothing)
-                rewards.append(0.0)
+                self._fail(e, columns, error)
+                observations[e], rewards[e] = self._nothing, 0.0
         self._write_all(columns, observations, rewards)
-
-    def _end_or_measure(self, e: int, columns: Columns, observed: Any, ends: Tuple[bool, bool], info: Dict[str, Any]) -> Any:
-        """Writes the metrics and, where the episode `ends` (terminated, truncated), its end, and begins the next one. Returns
-        the observation that the next action is for."""
-        env = cast(GymnasiumEnv, self._envs[e])
-        if self._has_metrics:
-            env._info = info
-            env.metrics(columns.episode_metrics[e])
-        if not any(ends):
-            return observed
-        columns.terminated[e], columns.truncated[e] = ends[0], not ends[0]
-        env._write(observed, columns.final_observation[e, 0])
-        self._begin(e, columns)
-        return columns.observation[e, 0].reshape(self._shape).copy()
 
     def _write_all(self, columns: Columns, observations: List[Any], rewards: List[Any]) -> None:
         try:
-            if None not in rewards and all(observed.shape == self._shape for observed in observations):
-                np.concatenate(observations, self._axis, columns.observation.reshape(-1), casting="same_kind")
-                columns.reward[:, 0] = np.fromiter(rewards, np.float64, self.num_envs)
-                return
+            np.concatenate(observations, self._axis, columns.observation.reshape(-1), casting="same_kind")
+            columns.reward[:, 0] = np.fromiter(rewards, np.float64, self.num_envs)
+            return
         except (TypeError, ValueError):
-            pass  # One of them is no number. NumPy makes NaN of None.
+            pass  # One of them is no number.
         for e, env in enumerate(self._envs):
             try:
                 columns.observation[e, 0] = array_of(observations[e], self._shape).reshape(-1)
-                columns.reward[e, 0] = number(rewards[e])
+                columns.reward[e, 0] = rewards[e]
             except (TypeError, ValueError) as error:
                 if env is not None:
                     self._fail(e, columns, error)
