@@ -55,6 +55,8 @@ endif()
 # Where scripts/fetch_core_dependencies.sh puts what the system lacks.
 if(SKEIN_CORE_ONLY AND EXISTS ${PROJECT_SOURCE_DIR}/.deps/core/usr/include)
   list(APPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/.deps/core/usr)
+  # DT_RPATH, which libraries that our programs load look into as well; DT_RUNPATH is for the programs alone.
+  add_link_options(-Wl,--disable-new-dtags)
 endif()
 set(missing)
 skein_find(missing "libprotobuf-dev;protobuf-compiler" Protobuf)
