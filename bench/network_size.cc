@@ -7,6 +7,8 @@ namespace skein {
 namespace {
 
 constexpr uint32_t kWidest = 65536;  // As config.proto has it.
+constexpr uint32_t kAligned = 8;      // Values of 16 bits that a GPU's matrix units take at once.
+constexpr uint32_t kWide = 32 * kAligned;
 
 int64_t LayerSize(int64_t inputs, int64_t outputs) { return (inputs + 1) * outputs; }
 
@@ -41,7 +43,8 @@ void FitHiddenLayers(int64_t parameters, const EnvSpec& spec, v1::ModelConfig* m
   SetWidth(above, model);
   const int64_t too_many = CountParameters(*model, spec) - parameters;
   SetWidth(below, model);
-  if (too_many < std::abs(parameters - CountParameters(*model, spec))) SetWidth(above, model);
+  const uint32_t nearest = too_many < std::abs(parameters - CountParameters(*model, spec)) ? above : below;
+  SetWidth(nearest < kWide ? nearest : (nearest + kAligned / 2) / kAligned * kAligned, model);
 }
 
 }  // namespace skein
