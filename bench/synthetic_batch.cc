@@ -5,10 +5,12 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "learner/network/distribution.h"
+#include "learner/optimize/thread_team.h"
 #include "policy/snapshot.h"
 #include "trajectory/env_spec_info.h"
 
@@ -16,6 +18,7 @@ namespace skein {
 namespace {
 
 constexpr int64_t kChunk = 16384;  // Rows whose actions are made at once.
+constexpr int64_t kRowsOfAThread = 256;  // At least.
 
 template <typename Value>
 torch::Tensor View(absl::Span<Value> values, int64_t rows, int64_t width, torch::ScalarType dtype) {
@@ -32,12 +35,21 @@ void Act(const Policy& policy, const EnvSpec& spec, Columns* batch) {
   // With a memory step by step, else as many rows at once as there may be.
   const int64_t P = policy.spec().state_size(), M = batch->columns(), N = batch->share_envs();
   std::vector<float> state(static_cast<size_t>(M * P));
+  ThreadTeam team(std::max(1, static_cast<int>(std::thread::hardware_concurrency())) - 1);
   const absl::Span<const uint8_t> ended = batch->values<uint8_t>("ended");
   const int64_t chunk = P > 0 ? M : kChunk;
   for (int64_t first = 0; first < rows; first += chunk) {
-    const int64_t count = std::min(chunk, rows - first);
-    const torch::Tensor head = torch::empty({count, policy.spec().head_size()});
-    policy.Act(all_obs.data_ptr<float>() + first * O, state.data(), count, head.data_ptr<float>(), state.data());
+    const int64_t count = std::min(chunk, rows - first), H = policy.spec().head_size();
+    const torch::Tensor head = torch::empty({count, H});
+    const float* obs = all_obs.data_ptr<float>() + first * O;
+    float* to = head.data_ptr<float>();
+    // Rows do not depend on each other.
+    const int64_t parts = std::clamp<int64_t>(count / kRowsOfAThread, 1, team.size());
+    team.Run(static_cast<int>(parts), [&](int part) {
+      const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
+      float* own = state.data() + begin * P;
+      policy.Act(obs + begin * O, own, end - begin, to + begin * H, own);
+    });
     for (int64_t e = 0; e < (P > 0 ? N : 0); ++e) {
       if (ended[first / M * N + e] != 0) std::fill_n(state.begin() + e * (M / N) * P, (M / N) * P, 0.0f);
     }
