@@ -9,6 +9,9 @@ seconds an actor is killed (-9), is drained, gets SIGTERM, or another one joins,
 Every ten seconds the step account must balance; every minute the memory, file descriptors, threads and metric series of
 every process are taken. SIGTERM and SIGINT end it early and in order. Writes OUT.md and OUT.csv and prints the table;
 exit code 1: something did not hold (see `judge`). For faults of coordinator, learners and links: scripts/soak.py.
+
+A soak that was killed together with all its processes, as by a machine that stops, goes on in its folder with
+--resume FOLDER: another part of the same run, from its last checkpoint. --hours is then what all parts have together.
 """
 
 import argparse
@@ -35,7 +38,7 @@ SETTINGS = ["env.id=Latency-v0", "env.latency.step_ms=5", "total_steps=100000000
             "rollout.envs_per_runner=4", "rollout.steps_per_iteration=2048", "ppo.epochs=2", "ppo.minibatch_size=512",
             "checkpoint.interval_steps=40960"]
 FATES = ("collected", "trained", "stale", "rejected", "lost", "pending")
-STAYING = ("coordinator", "rank-0", "rank-1", "actor-1")
+STATE = "soak.json"  # What is needed to go on, written with each sample.
 LOOK_SECONDS, SAMPLE_SECONDS, START_SECONDS = 10, 60, 60
 
 
@@ -47,16 +50,22 @@ def parse_arguments():
     parser.add_argument("--pause", type=float, default=8, help="mean seconds from one event to the next")
     parser.add_argument("--bin", type=pathlib.Path, default="build/release", help="folder of the programs")
     parser.add_argument("--out", type=pathlib.Path, help="path of the results without ending; default: only printed")
+    parser.add_argument("--resume", type=pathlib.Path, help="folder of a soak that was killed, which goes on")
     parser.add_argument("--keep", action="store_true", help="keep logs and history, and say where they are")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.resume and not (options.resume / STATE).exists():
+        parser.error(f"--resume: there is no {options.resume / STATE}, want the folder that a soak has printed")
+    return options
 
 
 class LongSoak:
     def __init__(self, options, folder):
-        self.options, self.folder, self.random = options, folder, random.Random(options.seed)
+        self.options, self.folder = options, folder
         self.credentials, self.history = folder / "credentials", folder / "history"
-        self.history.mkdir()
-        subprocess.run([options.bin / "skein", "certs", "init", self.credentials], check=True, stdout=subprocess.DEVNULL)
+        if not options.resume:
+            self.history.mkdir()
+            subprocess.run([options.bin / "skein", "certs", "init", self.credentials], check=True,
+                           stdout=subprocess.DEVNULL)
         tls = ssl.create_default_context(cafile=str(self.credentials / "ca.crt"))
         tls.check_hostname = False  # The certificate is for metrics.skein, not for the loopback's address.
         self.access = (tls, (self.credentials / "token").read_text().strip())
@@ -64,8 +73,29 @@ class LongSoak:
         self.coordinator, self.learners, self.actors, self.next_actor = None, [], {}, 1
         self.events, self.failures = collections.Counter(), []
         self.looks = self.imbalances = self.unanswered = 0
-        self.samples = collections.defaultdict(list)  # By name: (seconds since the start, usage).
+        self.parts = []  # One, and another for each time that it was resumed: (second of its start, machine, samples).
         self.account, self.status, self.stopped = {}, {}, False
+        earlier = 0.0
+        if options.resume:
+            state = json.loads((folder / STATE).read_text())
+            earlier, self.parts, self.next_actor = state["seconds"], state["parts"], state["next_actor"]
+            self.events.update(state["events"])
+            self.looks, self.imbalances, self.unanswered = (state[one] for one in ("looks", "imbalances", "unanswered"))
+            self.failures = state["failures"]
+        self.random = random.Random(f"{options.seed}, part {len(self.parts)}" if self.parts else options.seed)
+        self.samples = {}  # Of this part, by name: [seconds since the start of all, usage].
+        self.parts.append([earlier, describe_machine(options.bin), self.samples])
+        self.begin = time.monotonic() - earlier
+
+    def elapsed(self):
+        return time.monotonic() - self.begin
+
+    def write_state(self):
+        state = {one: getattr(self, one) for one in
+                 ("parts", "next_actor", "events", "looks", "imbalances", "unanswered", "failures")}
+        temporary = self.folder / f"{STATE}.tmp"
+        temporary.write_text(json.dumps({"seconds": self.elapsed(), **state}))
+        temporary.replace(self.folder / STATE)
 
     # ---- processes
 
@@ -90,6 +120,7 @@ class LongSoak:
                      "MASTER_PORT": "1"}
             self.learners.append(self.start(f"rank-{rank}", "skein-learner", "learner",
                                             ["--coordinator", address, "--run-dir", run], place))
+        self.staying_actor = f"actor-{self.next_actor}"
         for _ in range(self.options.actors):
             self.start_actor()
 
@@ -121,8 +152,8 @@ class LongSoak:
             process.kill()
 
     def event(self):
-        """Actors number about options.actors; the first is never ended."""
-        ends = [name for name in self.actors if name != "actor-1"]
+        """Actors number about options.actors; the first of this part is never ended."""
+        ends = [name for name in self.actors if name != self.staying_actor]
         kind = self.random.choice(("kill", "drain", "terminate") if len(ends) >= self.options.actors else
                                   ("join",) if len(ends) < self.options.actors - 1 else
                                   ("kill", "drain", "terminate", "join"))
@@ -160,35 +191,35 @@ class LongSoak:
             self.imbalances += 1
             self.fail(f"the account does not balance: {self.account}")
 
-    def sample(self, seconds):
-        line = []
+    def sample(self):
+        line, seconds = [], self.elapsed()
         for process in self.processes():
             usage = process.usage()
             if usage and usage["series"]:
-                self.samples[process.name].append((seconds, usage))
+                self.samples.setdefault(process.name, []).append((seconds, usage))
                 line.append(f"{process.name} {usage['rss_mib']:.0f}")
         print(f"{seconds / 60:6.1f} min  {self.account.get('trained', 0)} steps trained  {sum(self.events.values())} events"
               f"  RSS in MiB: {', '.join(line)}", flush=True)
+        self.write_state()
 
     # ---- the whole
 
     def run(self):
-        self.begin = time.monotonic()
-        elapsed = lambda: time.monotonic() - self.begin
         self.start_all()
-        next_look, next_sample, next_event = LOOK_SECONDS, START_SECONDS, START_SECONDS
-        while not self.stopped and elapsed() < 3600 * self.options.hours:
-            if elapsed() >= next_look:
-                next_look = elapsed() + LOOK_SECONDS
+        start, _, _ = self.parts[-1]
+        next_look, next_sample, next_event = start + LOOK_SECONDS, start + START_SECONDS, start + START_SECONDS
+        while not self.stopped and self.elapsed() < 3600 * self.options.hours:
+            if self.elapsed() >= next_look:
+                next_look = self.elapsed() + LOOK_SECONDS
                 self.look()
-            if elapsed() >= next_sample:
-                next_sample = elapsed() + SAMPLE_SECONDS
-                self.sample(elapsed())
-            if elapsed() >= next_event:
-                next_event = elapsed() + self.random.uniform(0.3, 1.7) * self.options.pause
+            if self.elapsed() >= next_sample:
+                next_sample = self.elapsed() + SAMPLE_SECONDS
+                self.sample()
+            if self.elapsed() >= next_event:
+                next_event = self.elapsed() + self.random.uniform(0.3, 1.7) * self.options.pause
                 self.event()
             time.sleep(0.25)
-        self.sample(elapsed())
+        self.sample()
         self.stop()
 
     def stop(self):
@@ -211,25 +242,33 @@ class LongSoak:
                 process.kill()
 
 
-def growth(samples):
-    """By name and measure: at the start, after a quarter, half, three quarters of the time, and at the end; the median
-    of up to five samples each, so that one look into a busy moment does not count."""
+def staying(samples):
+    """Whom nobody ended in this part: the coordinator, the ranks, and the actor that was started first."""
+    actors = [name for name in samples if name.startswith("actor-")]
+    return [name for name in samples if not name.startswith("actor-")] + actors[:1]
+
+
+def growth(start, samples):
+    """Of one part, by name and measure: at its start, after a quarter, half, three quarters of it, and at its end; the
+    median of up to five samples each, so that one look into a busy moment does not count."""
     end = samples["coordinator"][-1][0]
     table = {}
-    for name in STAYING:
+    for name in staying(samples):
         for measure in TITLES:
             points = [(seconds, usage[measure]) for seconds, usage in samples[name]]
             table[name, measure] = [statistics.median(value for _, value in sorted(
-                points, key=lambda point: abs(point[0] - share * end))[:5]) for share in (0, 0.25, 0.5, 0.75, 1)]
+                points, key=lambda point: abs(point[0] - start - share * (end - start)))[:5])
+                for share in (0, 0.25, 0.5, 0.75, 1)]
     return table
 
 
-def judge(soak, table):
-    """Grown: more than ALLOWED_GROWTH from a quarter of the time to the end."""
-    for (name, measure), values in table.items():
-        share, amount = ALLOWED_GROWTH[measure]
-        if values[-1] > values[1] * (1 + share) + amount:
-            soak.fail(f"{name}: {TITLES[measure]} grew from {values[1]:.1f} to {values[-1]:.1f}")
+def judge(soak, tables):
+    """Grown: more than ALLOWED_GROWTH from a quarter of a part to its end."""
+    for table in tables:
+        for (name, measure), values in table.items():
+            share, amount = ALLOWED_GROWTH[measure]
+            if values[-1] > values[1] * (1 + share) + amount:
+                soak.fail(f"{name}: {TITLES[measure]} grew from {values[1]:.1f} to {values[-1]:.1f}")
     if soak.unanswered > 0.01 * soak.looks:
         soak.fail(f"{soak.unanswered} of {soak.looks} looks at the status were not answered in 10 s")
     ended = subprocess.run([soak.options.bin / "skein", "check-history", soak.history], capture_output=True, text=True)
@@ -238,47 +277,55 @@ def judge(soak, table):
     return ended.stdout.strip()
 
 
-def as_markdown(soak, table, history, machine):
-    lines = ["# A long soak with two ranks and TLS", "",
-             f"`scripts/long_soak.py --hours {soak.options.hours:g} --seed {soak.options.seed}`, {machine['started']}, "
-             f"{machine['cores']} cores ({machine['cpu']}), load {machine['load_average']:.1f} at the start, "
-             f"{machine['programs']}, {machine['commit']}.", "",
-             f"{soak.samples['coordinator'][-1][0] / 3600:.2f} hours; {sum(soak.events.values())} events ("
-             + ", ".join(f"{count} {kind}" for kind, count in sorted(soak.events.items())) + f"); {soak.looks} looks, "
-             f"{soak.imbalances} imbalances, {soak.unanswered} unanswered. Steps: "
-             + ", ".join(f"{fate} {count:,}" for fate, count in soak.account.items()) + ".", "",
-             "| process | | start | 1/4 | 1/2 | 3/4 | end |", "|---|---|---|---|---|---|---|"]
-    most = max((usage["rss_mib"] for name, samples in soak.samples.items() if name not in STAYING
-                for _, usage in samples), default=0)
-    for (name, measure), values in table.items():
-        lines.append(f"| {name} | {TITLES[measure]} | " + " | ".join(
-            f"{value:.1f}" if measure == "rss_mib" else f"{value:.0f}" for value in values) + " |")
-    lines += ["", f"Actors that came and went took {most:.0f} MiB at most. {history}", ""]
+def as_markdown(soak, tables, history):
+    lines = ["# A long soak with two ranks and TLS", ""]
+    for number, (start, machine, samples) in enumerate(soak.parts):
+        command = f"scripts/long_soak.py --hours {soak.options.hours:g} --seed {soak.options.seed}"
+        lines += [f"`{command}{' --resume FOLDER' if number else ''}`, {machine['started']}, {machine['cores']} cores "
+                  f"({machine['cpu']}), load {machine['load_average']:.1f} at the start, {machine['programs']}, "
+                  f"{machine['commit']}: {(samples['coordinator'][-1][0] - start) / 3600:.2f} hours.", ""]
+    if len(soak.parts) > 1:
+        lines += ["Between two parts all processes were killed at once, this script too.", ""]
+    lines += [f"{sum(soak.events.values())} events ("
+              + ", ".join(f"{count} {kind}" for kind, count in sorted(soak.events.items())) + f"); {soak.looks} looks, "
+              f"{soak.imbalances} imbalances, {soak.unanswered} unanswered. Steps: "
+              + ", ".join(f"{fate} {count:,}" for fate, count in soak.account.items()) + ".", ""]
+    for number, table in enumerate(tables):
+        name = f"part {number + 1}" if len(tables) > 1 else "process"
+        lines += [f"| {name} | | start | 1/4 | 1/2 | 3/4 | end |", "|---|---|---|---|---|---|---|"]
+        for (name, measure), values in table.items():
+            lines.append(f"| {name} | {TITLES[measure]} | " + " | ".join(
+                f"{value:.1f}" if measure == "rss_mib" else f"{value:.0f}" for value in values) + " |")
+        lines.append("")
+    most = max((usage["rss_mib"] for _, _, samples in soak.parts for name, points in samples.items()
+                if name not in staying(samples) for _, usage in points), default=0)
+    lines += [f"Actors that came and went took {most:.0f} MiB at most. {history}", ""]
     lines += [f"- {failure}" for failure in soak.failures] or ["Everything held."]
     return "\n".join(lines) + "\n"
 
 
-def as_csv(samples):
+def as_csv(parts):
     rows = [f"{seconds:.0f},{name},{usage['rss_mib']:.1f},{usage['fds']},{usage['threads']},{usage['series']}"
-            for name, points in samples.items() for seconds, usage in points]
+            for _, _, samples in parts for name, points in samples.items() for seconds, usage in points]
     return "\n".join(["seconds,process,rss_mib,fds,threads,series", *rows]) + "\n"
 
 
 def main():
     options = parse_arguments()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="skein-long-soak-"))
-    machine = describe_machine(options.bin)
+    folder = options.resume or pathlib.Path(tempfile.mkdtemp(prefix="skein-long-soak-"))
+    print(f"if it is killed, it goes on with --resume {folder}", flush=True)
     soak = LongSoak(options, folder)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(soak, "stopped", True))
     try:
         try:
             soak.run()
+            (folder / STATE).unlink()  # It has ended in order: there is nothing to resume.
         except Exception:  # What has been seen until then is worth a report.
             soak.fail("the soak broke off: " + traceback.format_exc(limit=-2).strip().replace("\n", " "))
         soak.kill_all()
-        table = growth(soak.samples)
-        text = as_markdown(soak, table, judge(soak, table), machine)
+        tables = [growth(start, samples) for start, _, samples in soak.parts]
+        text = as_markdown(soak, tables, judge(soak, tables))
     finally:
         soak.kill_all()
         if options.keep:
@@ -289,7 +336,7 @@ def main():
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.with_suffix(".md").write_text(text)
-        options.out.with_suffix(".csv").write_text(as_csv(soak.samples))
+        options.out.with_suffix(".csv").write_text(as_csv(soak.parts))
     return 1 if soak.failures else 0
 
 
