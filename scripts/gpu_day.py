@@ -8,6 +8,8 @@ Writes OUT.json (each step with its command, what it returned and how long it to
 every step, and OUT.md (tables) at the end. Each step has a time of its own, and all measurements together --minutes; what does not fit
 is left out and named. A step that fails is noted, and the next one is done. Ends with 1 if any step failed.
 
+With an OUT.json of an earlier day on such a GPU, it builds and tests again and measures only what is missing there.
+
 The steps: build, tests, the device's own limit (skein bench device), updates of one learner with three sizes of the
 network, gradient steps of skein fit, UAV worlds stepped and trained on, directions of ars on the device, ranks: one,
 and as many as there are GPUs; and, as far as time is left, updates by every arithmetic, size of the network and minibatch. A GPU is as busy as the
@@ -113,11 +115,23 @@ class Day:
         self.commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True,
                                      text=True, check=False).stdout.strip()
         self.steps = []
+        self.earlier = {}  # Measurements that are there already, by group and name.
+        if pathlib.Path(f"{options.out}.json").exists():
+            before = json.loads(pathlib.Path(f"{options.out}.json").read_text())
+            models = [[gpu.split(",")[0] for gpu in gpus] for gpus in (before["gpus"], self.gpus.names)]
+            if models[0] != models[1]:
+                self.gpus.stop()
+                sys.exit(f"gpu_day: {options.out}.json was measured with GPUs {models[0]}, here are {models[1]}; want "
+                         "another --out")
+            self.earlier = {(step["group"], step["name"]): step for step in before["steps"] if "report" in step}
         self.deadline = None  # Of the measurements.
 
     def step(self, group, name, command, seconds, wants_json=True, **facts):
         """Runs a command for at most `seconds`; returns its JSON, or None if it failed or there is no time left."""
-        step = {"group": group, "name": name, "command": " ".join(map(str, command)), **facts}
+        if (group, name) in self.earlier:
+            self.steps.append(self.earlier[group, name])
+            return self.earlier[group, name]["report"]
+        step = {"group": group, "name": name, "command": " ".join(map(str, command)), "commit": self.commit, **facts}
         self.steps.append(step)
         if self.deadline is not None and time.monotonic() > self.deadline - LEAST_SECONDS:
             step["left_out"] = "no time was left"
@@ -171,8 +185,10 @@ class Day:
                      "-DSKEIN_CORE_ONLY=ON"] + ([f"-DCMAKE_PREFIX_PATH={torch}"] if torch else [])
         self.step("build", "configure", configure, BUILD_SECONDS, wants_json=False)
         self.step("build", "build", ["ninja", "-C", folder], BUILD_SECONDS, wants_json=False)
-        self.step("tests", "core", ["ctest", "--test-dir", folder, "--output-on-failure", "-j", "4"], TEST_SECONDS,
-                  wants_json=False)
+        jobs = max(4, (os.cpu_count() or 1) // 2)
+        # Not all of Torch's threads in each of them.
+        self.step("tests", "core", ["env", "OMP_NUM_THREADS=2", "ctest", "--test-dir", folder, "--output-on-failure", "-j",
+                                    jobs], TEST_SECONDS, wants_json=False)
         self.options.bench = folder / "skein-bench"
 
     def write(self):
@@ -192,6 +208,8 @@ ARITHMETIC = (("fp32", [], "fp32_flops"),
               ("bf16, graph", ["learner.precision=bf16", "learner.cuda_graph=true"], "bf16_flops"))
 
 
+# Of an update, as in configs/study.yaml: each batch comes from the host and is trained on so often.
+EPOCHS = 5
 # A model of log keys, and how many tokens a second one H100 is to train on.
 SEQUENCES = {"vocabulary": 10_000, "embedding": 128, "hidden": 256, "layers": 2, "length": 512, "batch-size": 256}
 SMALL_SEQUENCES = {"vocabulary": 50, "embedding": 16, "hidden": 16, "layers": 2, "length": 8, "batch-size": 8}
@@ -222,7 +240,8 @@ def measure(day):
         name, values, peak = arithmetic
         day.bench("learner", f"{name}, {parameters:,} parameters, minibatches of {minibatch:,}", "learner", "--env",
                   "HalfCheetah-v5", "--parameters", parameters, "--batch", batch, "--minibatch", minibatch, *device,
-                  *common, *settings(values), arithmetic=name, peak=peak, parameters=parameters, minibatch=minibatch)
+                  *common, *settings([f"ppo.epochs={EPOCHS}", *values]), arithmetic=name, peak=peak,
+                  parameters=parameters, minibatch=minibatch)
 
     sizes = [1000] if dry else [10_000, 100_000, 1_000_000, 10_000_000]
     batches = [(64, 256)] if dry else [(65536, 131072), (8192, 65536), (1024, 16384)]
@@ -299,7 +318,7 @@ def markdown(day):
         # A forward pass is two operations for each parameter and sample, backward four.
         share = f"{100 * 6 * parameters * rate / peak:.1f} %" if peak else "-"
         rows.append((step["arithmetic"], f"{parameters:,}", f"{step['minibatch']:,}", count(rate), share, busy(step)))
-    text += table(f"Updates of one learner; the mark for large networks is {BUSY_MARK} busy",
+    text += table(f"Updates of one learner, {EPOCHS} epochs; the mark for large networks is {BUSY_MARK} busy",
                   ["arithmetic", "parameters", "minibatch", "samples/s", "of the peak", "busy"], rows)
     text += table(f"Gradient steps of skein fit; the mark is {SEQUENCES_MARK:,} tokens/s on one H100",
                   ["model", "tokens/s", "plain LibTorch", "ratio", "waits for data", "of the mark", "busy"],

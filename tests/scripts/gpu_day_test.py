@@ -60,6 +60,25 @@ class GpuDay(unittest.TestCase):
         self.assertNotIn("What was not done", text)
         self.assertIn("UavNavigate-v0, linear | 2 x 2 x 4 |", text)
 
+    def test_a_second_day_measures_what_the_first_did_not(self):
+        fake = self.folder / "skein-bench"
+        fake.write_text(FAKE)
+        fake.chmod(0o755)
+        self.day(fake, "--step-seconds", "2")
+        done, result, text = self.day(BENCH)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(result["steps"][0]["report"]["summary"]["fp32_flops"], 2e9)
+        self.assertNotIn("gpu_day: device", done.stderr)
+        self.assertIn("gpu_day: fit", done.stderr)
+        self.assertNotIn("What was not done", text)
+
+    def test_a_day_with_another_gpu_is_not_gone_on_with(self):
+        (self.folder / "day.json").write_text(json.dumps({"gpus": ["NVIDIA H100, 80 GiB, 1.0"], "steps": []}))
+        done = subprocess.run([ROOT / "scripts/gpu_day.sh", "--dry-run", "--out", self.folder / "day", "--bench", BENCH],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("was measured with GPUs ['NVIDIA H100'], here are []", done.stderr)
+
     def test_an_unknown_group_is_refused(self):
         done = subprocess.run([ROOT / "scripts/gpu_day.sh", "--dry-run", "--out", self.folder / "day", "--only", "fit,foo"],
                               capture_output=True, text=True, timeout=60, check=False)
