@@ -15,6 +15,12 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 # Everywhere, not only where a library asks for it, so that what is compiled with and without gRPC is compiled alike.
 add_compile_options(-pthread)
 
+# From 13 on GCC makes some sums of products without fused multiply-adds, others with: rows of a product would then have
+# other bits in tiles of another height (policy/dense_kernels.cc). 0: it fuses all, as 12 does.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  add_compile_options(--param=avoid-fma-max-bits=0)
+endif()
+
 find_program(CCACHE ccache)
 if(CCACHE)
   # Below CCACHE_BASEDIR paths are hashed as seen from the build folder: another checkout, and another preset where it
