@@ -11,6 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "base/number/philox.h"
 #include "base/process/clock.h"
+#include "base/process/cores.h"
 #include "base/process/thread_priority.h"
 #include "env/external/external_id.h"
 #include "env/synthetic/latency.h"
@@ -54,7 +55,7 @@ absl::StatusOr<double> MeasureEnvLimit(VectorEnv::Options options, uint32_t thre
   if (options.env_id == LatencySpec().id || IsExternalId(options.env_id)) return 0.0;
   options.seed = kSeed;
   options.size = std::min(options.size, kMostEnvs);
-  threads = std::min(threads, std::max(1u, std::thread::hardware_concurrency()));
+  threads = std::min(threads, Cores());
   std::vector<std::unique_ptr<VectorEnv>> envs;
   for (uint32_t i = 0; i < threads; ++i) {
     auto made = VectorEnv::Make(options);

@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "base/command/arguments.h"
+#include "base/process/cores.h"
 #include "bench/device_speed.h"
 #include "bench/machine.h"
 #include "bench/options.h"

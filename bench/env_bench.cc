@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/net/credential_flags.h"
+#include "base/process/cores.h"
 #include "bench/env_loops.h"
 #include "bench/verb.h"
 #include "bench/verbs.h"

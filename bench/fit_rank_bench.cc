@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/config/message_settings.h"
 #include "base/process/clock.h"
+#include "base/process/cores.h"
 #include "bench/fit_rank_steps.h"
 #include "bench/machine.h"
 #include "bench/rank_report.h"

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/process/cores.h"
 #include "base/process/file.h"
 #include "base/telemetry/proc_text.h"
 #include "bench/options.h"

@@ -7,7 +7,7 @@ namespace skein {
 namespace {
 
 constexpr uint32_t kWidest = 65536;  // As config.proto has it.
-constexpr uint32_t kAligned = 8;      // Values of 16 bits that a GPU's matrix units take at once.
+constexpr uint32_t kAligned = 8;     // Values of 16 bits that a GPU's matrix units take at once.
 constexpr uint32_t kWide = 32 * kAligned;
 
 int64_t LayerSize(int64_t inputs, int64_t outputs) { return (inputs + 1) * outputs; }

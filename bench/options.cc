@@ -3,15 +3,14 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <thread>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "base/command/arguments.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
+#include "base/process/cores.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
 #include "env/env_config.h"
@@ -58,8 +57,6 @@ void AddParallelFlag(CLI::App* verb, const std::string& flag, const std::string&
       ->type_name("N|auto")
       ->capture_default_str();
 }
-
-uint32_t Cores() { return std::max(1u, std::thread::hardware_concurrency()); }
 
 absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options) {
   std::vector<std::string> overrides;

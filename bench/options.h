@@ -31,8 +31,6 @@ void AddMeasuringFlags(CLI::App* verb, BenchOptions* options);
 // --threads or --runners: number that work in parallel; default: one for each core.
 void AddParallelFlag(CLI::App* verb, const std::string& flag, const std::string& help, std::string* value);
 
-uint32_t Cores();
-
 // The configuration with flags and defaults applied, for verbs that start no run: rollout.num_envs may be 0, the name
 // empty. InvalidArgument, NotFound: a bad flag or file, or an unknown environment.
 absl::StatusOr<v1::RunConfig> ReadBenchConfig(const BenchOptions& options);

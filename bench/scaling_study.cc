@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/config/config.h"
 #include "base/process/clock.h"
+#include "base/process/cores.h"
 #include "base/process/file.h"
 #include "base/telemetry/format_count.h"
 #include "base/telemetry/format_seconds.h"

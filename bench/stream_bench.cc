@@ -13,6 +13,7 @@
 #include "actor/outbox.h"
 #include "actor/policy_store.h"
 #include "base/net/host_port.h"
+#include "base/process/cores.h"
 #include "base/process/freed_memory.h"
 #include "base/telemetry/format_count.h"
 #include "bench/bare_stream.h"

@@ -5,10 +5,10 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/process/cores.h"
 #include "learner/network/distribution.h"
 #include "learner/optimize/thread_team.h"
 #include "policy/snapshot.h"
@@ -17,7 +17,7 @@
 namespace skein {
 namespace {
 
-constexpr int64_t kChunk = 16384;  // Rows whose actions are made at once.
+constexpr int64_t kChunk = 16384;        // Rows whose actions are made at once.
 constexpr int64_t kRowsOfAThread = 256;  // At least.
 
 template <typename Value>
@@ -35,7 +35,7 @@ void Act(const Policy& policy, const EnvSpec& spec, Columns* batch) {
   // With a memory step by step, else as many rows at once as there may be.
   const int64_t P = policy.spec().state_size(), M = batch->columns(), N = batch->share_envs();
   std::vector<float> state(static_cast<size_t>(M * P));
-  ThreadTeam team(std::max(1, static_cast<int>(std::thread::hardware_concurrency())) - 1);
+  ThreadTeam team(static_cast<int>(Cores()) - 1);
   const absl::Span<const uint8_t> ended = batch->values<uint8_t>("ended");
   const int64_t chunk = P > 0 ? M : kChunk;
   for (int64_t first = 0; first < rows; first += chunk) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/command/arguments.h"
 #include "base/config/config_reflection.h"
+#include "base/process/cores.h"
 #include "base/process/file.h"
 #include "bench/env_loops.h"
 #include "bench/policy_actions.h"

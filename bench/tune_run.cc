@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/config/algorithm_rules.h"
 #include "base/process/clock.h"
+#include "base/process/cores.h"
 #include "base/telemetry/format_count.h"
 #include "bench/options.h"
 #include "bench/tune_space.h"

@@ -15,6 +15,7 @@
 #include "base/command/arguments.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
+#include "base/process/cores.h"
 #include "base/process/file.h"
 #include "base/process/shutdown.h"
 #include "base/process/subprocess.h"

@@ -6,13 +6,13 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
-#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "base/config/config.h"
 #include "base/config/resource_rules.h"
+#include "base/process/cores.h"
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
 #include "base/process/share_enforcer.h"
@@ -162,7 +162,7 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   shutdown.OnSignal([&stop] { stop.Notify(); });
   if (options.session.ends_with_parent) ExitWithParent();
 
-  const auto plan = PlanLaunch(options, std::max(1u, std::thread::hardware_concurrency()), SizesInRunFolder(options));
+  const auto plan = PlanLaunch(options, Cores(), SizesInRunFolder(options));
   if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
   if (const absl::Status device = CheckDeviceIsHere(*plan); !device.ok()) {
     return ReportAndExitCode(command.c_str(), device);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein worker: one actor process on this node, or slots of it for a sweep.
-#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/net/credentials.h"
 #include "base/net/grpc_transport.h"
+#include "base/process/cores.h"
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
 #include "base/process/subprocess.h"
@@ -56,7 +55,7 @@ absl::Status RunWorker(const WorkerOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("--metrics: ", exposed.message()));
   }
   if (const auto timeout = ParseTimeout(options.timeout); !timeout.ok()) return timeout.status();
-  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const uint32_t cores = Cores();
   const auto runners = ParseRunners(options.runners, cores);
   if (!runners.ok()) return runners.status();
   if (options.runners == "auto") {

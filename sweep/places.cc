@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <iterator>
 #include <optional>
-#include <thread>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/process/cores.h"
 #include "base/process/message_text.h"
 #include "launch/share_text.h"
 
@@ -57,7 +57,7 @@ uint32_t FittingGpus(double share, double gpus) {
 absl::StatusOr<Places> FindPlaces(const std::string& slots, const std::string& launcher, const ResourceShare& share) {
   Places places;
   const bool slurm = launcher == "auto" && std::getenv("SLURM_JOB_ID") != nullptr;
-  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const uint32_t cores = Cores();
   const uint32_t task_cores = NumberIn("SLURM_CPUS_PER_TASK").value_or(1), tasks = NumberIn("SLURM_NTASKS").value_or(1);
   uint32_t automatic = cores;
   if (slurm) automatic = share.cpus ? std::max(1u, tasks * task_cores / WholeCpus(share)) : tasks;
@@ -89,7 +89,7 @@ absl::StatusOr<Places> FindPlaces(const std::string& slots, const std::string& l
 }
 
 absl::StatusOr<Places> PlacesOfWorker(const std::string& slots, uint32_t cores_per_slot) {
-  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const uint32_t cores = Cores();
   const auto parsed = ParseSlots(slots, 1, std::max(1u, cores / cores_per_slot));
   if (!parsed.ok()) return parsed.status();
   Places places;

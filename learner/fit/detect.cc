@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -19,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "base/config/message_settings.h"
+#include "base/process/cores.h"
 #include "base/process/message_text.h"
 #include "base/process/system_error.h"
 #include "base/telemetry/format_count.h"
@@ -307,7 +307,7 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
                      " has no limit: its training has not finished, or has held no sequence without unknown keys out; "
                      "finish it, or give --probability or --top-g"));
   }
-  const uint32_t threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  const uint32_t threads = options.threads > 0 ? options.threads : Cores();
   Detector detector(*std::move(saved), limits, threads);
   for (const std::string& file : *files) {
     if (absl::Status s = detector.Read(file, out, shutdown); !s.ok()) return s;

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/config/message_settings.h"
+#include "base/process/cores.h"
 #include "learner/fit/saved_model.h"
 #include "learner/network/tensor_codec.h"
 #include "learner/ranks/collective.h"
@@ -36,7 +36,7 @@ v1::FitConfig WithParts(v1::FitConfig config, const Collective* collective) {
 uint32_t TorchThreads(const v1::FitConfig& config, uint32_t own_parts) {
   if (config.train().threads() > 0) return config.train().threads();
   if (config.train().precision() != v1::PRECISION_BF16) return 1;
-  return std::max(1u, std::min(own_parts, std::thread::hardware_concurrency()));
+  return std::min(own_parts, Cores());
 }
 
 // LibTorch throws in many ways; here they end.
@@ -223,7 +223,7 @@ absl::StatusOr<DetectionChoice> FitTrainer::ChooseFinalLimits(const SequenceStor
   NetWeights weights(&layout_);
   weights.Update(best.data_ptr<float>());
   const uint32_t set = config_.train().threads();
-  const uint32_t threads = set > 0 ? set : std::max(1u, std::thread::hardware_concurrency());
+  const uint32_t threads = set > 0 ? set : Cores();
   return ChooseDetection(config_.detect(), store, layout_, weights, threads, progress);
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
+#include "base/process/cores.h"
 #include "learner/fit/fit_engine.h"
 #include "learner/optimize/memory_limit.h"
 #include "learner/optimize/thread_team.h"
@@ -13,7 +13,7 @@ namespace skein {
 namespace {
 
 uint32_t ThreadsFor(const v1::FitTrainConfig& train, uint32_t parts) {
-  const uint32_t wanted = train.threads() > 0 ? train.threads() : std::max(1u, std::thread::hardware_concurrency());
+  const uint32_t wanted = train.threads() > 0 ? train.threads() : Cores();
   return std::min(wanted, parts);
 }
 
