@@ -12,7 +12,7 @@ constexpr size_t kCriticUpdates = 50;      // After so many the value function m
 constexpr double kMinExplained = 0.1;      // this part of the returns' variance at least once.
 constexpr double kMinEntropyShare = 0.05;  // Of the entropy of equally likely choices.
 constexpr double kMinActionStd = 0.01;     // Standard deviation of real actions.
-constexpr double kExploring = 0.5;         // Later in a run a policy may have made up its mind.
+constexpr double kExploring = 0.5;         // Later in a run a policy may have made up its mind, if it is a good one.
 
 WatchRule ExplainedVariance() {
   WatchRule rule{.stat = "explained_variance", .good = WatchRule::Good::kOnceAtLeast, .limit = kMinExplained};

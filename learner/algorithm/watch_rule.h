@@ -29,7 +29,7 @@ struct WatchRule {
   Good good = Good::kAtMost;
   double limit = 0;
   size_t patience = kWindow;    // Updates that must have counted before the rule may warn.
-  double until_progress = 1;    // After this share of the run it does not warn.
+  double until_progress = 1;    // After this share of the run it warns only if returns have fallen.
   bool varied_returns = false;  // Only updates count where the returns of the last episodes differ.
   std::function<std::string(const Found&)> advice = {};  // What is wrong and what to try, one sentence or two each.
 };

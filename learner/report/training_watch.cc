@@ -22,6 +22,11 @@ bool HaveRisen(double first_return, const TrainingWatch::Iteration& now) {
   return now.return_mean - first_return > now.return_spread * std::abs(now.return_mean);
 }
 
+// Whether episodes return less than half of what they had once gained over the first ones.
+bool HaveFallen(double first_return, double best_return, double now) {
+  return best_return - now > 0.5 * (best_return - first_return);
+}
+
 }  // namespace
 
 TrainingWatch::TrainingWatch(std::vector<WatchRule> rules) {
@@ -29,7 +34,8 @@ TrainingWatch::TrainingWatch(std::vector<WatchRule> rules) {
 }
 
 std::vector<std::string> TrainingWatch::Observe(const Iteration& iteration) {
-  if (std::isnan(first_return_)) first_return_ = iteration.return_mean;
+  if (std::isnan(first_return_)) first_return_ = best_return_ = iteration.return_mean;
+  if (iteration.return_mean > best_return_) best_return_ = iteration.return_mean;
   std::vector<std::string> warnings;
   const auto warn = [&warnings](std::optional<std::string> warning, bool* warned) {
     if (!warning || *warned) return;
@@ -66,7 +72,10 @@ std::optional<std::string> TrainingWatch::Judge(Watched* watched, const Iteratio
   watched->best_mean = std::max(watched->best_mean, mean);
   const double judged = rule.good == WatchRule::Good::kOnceAtLeast ? watched->best_mean : mean;
   const bool good = rule.good == WatchRule::Good::kAtMost ? judged <= rule.limit : judged >= rule.limit;
-  if (good || watched->updates < rule.patience || iteration.progress > rule.until_progress) return std::nullopt;
+  if (good || watched->updates < rule.patience) return std::nullopt;
+  if (iteration.progress > rule.until_progress && !HaveFallen(first_return_, best_return_, iteration.return_mean)) {
+    return std::nullopt;
+  }
   if (rule.varied_returns && HaveRisen(first_return_, iteration)) return std::nullopt;
   return rule.advice({.mean = judged, .updates = watched->updates, .progress = iteration.progress});
 }

@@ -64,6 +64,7 @@ class TrainingWatch {
 
   std::vector<Watched> watched_;
   double first_return_ = std::numeric_limits<double>::quiet_NaN();  // Iteration::return_mean when it was first known.
+  double best_return_ = first_return_;                              // The highest.
   std::optional<Iteration> since_;  // Where the present comparison of stage times began; stats is null.
   size_t timed_iterations_ = 0;     // Since then.
   uint64_t completed_episodes_ = 0, failed_episodes_ = 0;  // So far.

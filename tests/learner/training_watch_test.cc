@@ -224,7 +224,7 @@ TEST(TrainingWatch, WarnsOfSeveralActorsThatWaitForTheLearner) {
 //   echo progress,kl,clip_fraction,explained_variance,entropy
 //   jq -r '[.env_steps / TOTAL, .update.kl, .update.clip_fraction, .update.explained_variance, .update.entropy] | @csv'
 //      runs/NAME/metrics.jsonl
-// inverted_pendulum.csv also has .episode_return_mean, as return_mean, and the most that the return_spread of returns
+// inverted_pendulum.csv and bad_cartpole_late.csv also have .episode_return_mean, as return_mean, the first also the most that the return_spread of returns
 // from 1 to 1,000 with that mean can be: sqrt((1,000 - mean) (mean - 1)) / mean (Bhatia and Davis 2000).
 std::vector<std::string> WatchedSeries(const std::string& name, TrainingWatch watch) {
   std::ifstream file("tests/learner/training_series/" + name + ".csv");
@@ -287,6 +287,8 @@ TEST(TrainingWatch, SeesWhatWentWrongInBadRuns) {
               ElementsAre(HasSubstr("KL divergence"), HasSubstr("stopped exploring")));
   EXPECT_THAT(WatchedSeries("bad_cartpole_lr_1", Choices(2)),
               ElementsAre(HasSubstr("KL divergence"), HasSubstr("stopped exploring"), HasSubstr("explained variance")));
+  // Learns, and forgets all of it before a third of the run: the mean of the entropy is that low after its half only.
+  EXPECT_THAT(WatchedSeries("bad_cartpole_late", Choices(2)), ElementsAre(HasSubstr("stopped exploring")));
   // Actions too narrow to find the goal: no reward, so nothing that a critic could learn.
   EXPECT_THAT(WatchedSeries("bad_mountain_car_narrow", Reals(1)), ElementsAre(HasSubstr("explained variance")));
 }

@@ -19,7 +19,7 @@ std::vector<WatchRule> PpoRules(const PolicySpec& policy) {
   kl.advice = [](const WatchRule::Found& found) {
     return absl::StrFormat(
         "each update changes the policy very much: the approximate KL divergence between the policy before and after "
-        "it is %.2f (mean of %d updates); 0.01 to 0.1 is usual. Learning may break down. Try a lower learning rate, "
+        "it is %.2f (mean of %d updates); below 0.1 is usual. Learning may break down. Try a lower learning rate, "
         "fewer epochs, or a limit on it (kl_stop, e.g. 0.05).",
         found.mean, WatchRule::kWindow);
   };
