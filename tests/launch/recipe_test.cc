@@ -60,7 +60,16 @@ TEST(Recipe, IsLeftOutWithAConfigurationUnlessAskedFor) {
   auto plan = PlanLaunch(options, 2);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->config.ppo().epochs(), 5u);  // The default.
-  EXPECT_TRUE(plan->notes.empty());
+  EXPECT_THAT(plan->notes.front(), AllOf(HasSubstr("mine.yaml leaves rollout.steps_per_iteration open: it is 16384"),
+                                         HasSubstr("--recipe general"), HasSubstr("skein envs CartPole-v1 --recipe")));
+  options.overrides = {"rollout.steps_per_iteration=2048", "ppo.minibatch_size=64"};
+  EXPECT_TRUE(PlanLaunch(options, 2)->notes.empty());
+  options.overrides = {"ars={}"};  // Has no such size; and ppo.lr is not read.
+  options.config_path = folder.Write("search.yaml", "env:\n  id: CartPole-v1\n");
+  plan = PlanLaunch(options, 2);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const std::string& note : plan->notes) EXPECT_THAT(note, Not(HasSubstr("steps_per_iteration open")));
+  options = {.recipe = "auto", .config_path = mine};
   options.env_id = "Pendulum-v1";
   EXPECT_EQ(PlanLaunch(options, 2)->config.rollout().steps_per_iteration(), 16384u);
 
@@ -155,7 +164,7 @@ TEST(Recipe, GeneralSettingsPlanARunOfEveryEnvironment) {
     ASSERT_TRUE(plan.ok()) << env.id << ": " << plan.status();
     EXPECT_EQ(plan->config.rollout().steps_per_iteration(), 2048u);
     EXPECT_EQ(plan->config.ppo().minibatch_size(), 64u * env.spec.num_agents);  // 32 gradient steps an epoch.
-    EXPECT_THAT(plan->notes.front(), StartsWith("recipe: configs/general_ppo.yaml: settings that learn many tasks"));
+    EXPECT_THAT(plan->notes.front(), StartsWith("recipe: configs/general_ppo.yaml: short iterations"));
   }
   LaunchOptions team = Train("UavNavigate-v0");
   team.recipe = "general";
