@@ -100,6 +100,7 @@ bool JsonLineProcess::Reap(absl::Duration timeout) {
     const pid_t reaped = waitpid(pid_, &status, timeout == absl::InfiniteDuration() ? 0 : WNOHANG);
     if (reaped == pid_) {
       exit_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      guard_.reset();
     } else if (reaped < 0 && errno != EINTR) {
       exit_ = -1;  // Somebody else has reaped it.
     } else if (reaped == 0) {

@@ -12,12 +12,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/process/process_guard.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
 
 // A child process that answers each JSON object on a line of its standard input with one on its standard output. It
-// ends when its input does, so also with this process. Not thread-safe. The destructor ends and reaps it.
+// ends when its input does, or else is killed once this process has gone. Not thread-safe. The destructor ends and
+// reaps it.
 class JsonLineProcess {
  public:
   struct Options {
@@ -43,7 +45,8 @@ class JsonLineProcess {
   void Finish(absl::Duration timeout);
 
  private:
-  JsonLineProcess(pid_t pid, int fd, std::string name) : pid_(pid), fd_(fd), name_(std::move(name)) {}
+  JsonLineProcess(pid_t pid, int fd, std::string name)
+      : pid_(pid), fd_(fd), name_(std::move(name)), guard_(std::in_place, pid) {}
   // Whether it has ended, and been reaped, within so long.
   bool Reap(absl::Duration timeout);
   absl::Status Ended();
@@ -52,7 +55,8 @@ class JsonLineProcess {
   int fd_;  // A socket: its other end is the child's standard input and output. -1 = closed.
   const std::string name_;
   std::string buffer_;
-  std::optional<int> exit_;  // Exit code, or 128 + signal, once it has been reaped.
+  std::optional<int> exit_;            // Exit code, or 128 + signal, once it has been reaped.
+  std::optional<ProcessGuard> guard_;  // Until then.
 };
 
 }  // namespace skein

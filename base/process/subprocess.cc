@@ -133,6 +133,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const Options& opt
   }
   if (error != 0) return Refused(absl::StrCat("cannot start ", program), error);
   child->pid_ = pid;
+  if (options.foreign) child->guard_.emplace(pid);
   child->pid_fd_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (child->pid_fd_ < 0) return Refused(absl::StrCat("cannot watch ", program), errno);
   return child;
@@ -151,6 +152,7 @@ std::optional<int> Subprocess::Poll() {
   int status = 0;
   if (!exit_.has_value() && waitpid(pid_, &status, WNOHANG) == pid_) {
     exit_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    guard_.reset();
   }
   return exit_;
 }

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/process/process_guard.h"
 
 namespace skein {
 
@@ -26,6 +27,7 @@ class Subprocess {
     std::vector<int> inherited_fds;      // The child has them as descriptors 3, 4, ...
     std::vector<std::string> extra_env;  // "NAME=value", added to this process's environment.
     std::vector<std::string> unset_env;  // Names that are removed from the environment first.
+    bool foreign = false;  // May not notice when this process has gone: it is killed then, with what it has started.
   };
   // NotFound: no such program. PermissionDenied: output_path is a symbolic link. Internal: the system could not start
   // it.
@@ -52,6 +54,7 @@ class Subprocess {
   int stdout_fd_ = -1;
   std::string buffer_;
   std::optional<int> exit_;
+  std::optional<ProcessGuard> guard_;  // Of a foreign program, until it has been reaped.
 };
 
 // This process's environment without the names in `unset` and with `extra` added; a name in `extra` replaces the

@@ -168,6 +168,7 @@ absl::StatusOr<std::string> DescribeDtypes(const std::string& id, const External
   Subprocess::Options child;
   child.argv = {server->argv[0], "-m", "skein_env", "--dtypes", "--arguments", options.arguments, parsed->target};
   child.capture_stdout = true;
+  child.foreign = true;
   child.extra_env = server->extra_env;
   const auto started = Subprocess::Spawn(child);
   if (!started.ok()) return started.status();

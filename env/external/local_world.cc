@@ -180,6 +180,7 @@ absl::Status LocalWorld::Start() {
   Subprocess::Options child;
   child.argv = options_.argv;
   child.stdout_to_stderr = true;
+  child.foreign = true;
   child.inherited_fds = {theirs.get(), shared_.get(), their_life.get()};
   child.extra_env = options_.extra_env;
   child.unset_env = {"SKEIN_TOKEN_FILE", "SKEIN_TLS_CERT", "SKEIN_TLS_KEY", "SKEIN_TLS_CA"};  // None of its business.

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -24,26 +25,41 @@ using testing::HasSubstr;
 
 constexpr absl::Duration kAllGone = absl::Seconds(10), kLoaded = absl::Seconds(2);
 
-// All processes that `parent` has started and that run.
-std::vector<pid_t> Children(pid_t parent) {
-  std::vector<pid_t> children;
-  const std::string path = absl::StrCat("/proc/", parent, "/task/", parent, "/children");
-  for (const auto word : absl::StrSplit(ReadFile(path).value_or(""), ' ', absl::SkipWhitespace())) {
-    int pid = 0;
-    if (absl::SimpleAtoi(word, &pid)) children.push_back(pid);
+// All processes that `parent` has started, and those that these have, and that run.
+std::vector<pid_t> Descendants(pid_t parent) {
+  std::vector<pid_t> all;
+  const std::string tasks = absl::StrCat("/proc/", parent, "/task");
+  std::error_code gone;
+  for (const auto& task : std::filesystem::directory_iterator(tasks, gone)) {
+    for (const auto word :
+         absl::StrSplit(ReadFile(task.path().string() + "/children").value_or(""), ' ', absl::SkipWhitespace())) {
+      int pid = 0;
+      if (!absl::SimpleAtoi(word, &pid)) continue;
+      all.push_back(pid);
+      const std::vector<pid_t> below = Descendants(pid);
+      all.insert(all.end(), below.begin(), below.end());
+    }
   }
-  return children;
+  return all;
 }
 
-// Kills `skein` and expects that none of its children is left in time.
-void KillAndExpectNoOrphans(Running* skein) {
-  const std::vector<pid_t> children = Children(skein->pid());
-  EXPECT_EQ(children.size(), 3u);  // Coordinator, learner, actor.
+// Kills `skein` and expects that nothing of what it has started is left in time. `least`: so many are there before.
+void KillAndExpectNoOrphans(Running* skein, size_t least = 3) {  // Coordinator, learner, actor.
+  const std::vector<pid_t> descendants = Descendants(skein->pid());
+  EXPECT_GE(descendants.size(), least);
   skein->Kill();
-  for (const pid_t child : children) {
-    EXPECT_TRUE(WaitUntil([&] { return kill(child, 0) != 0; }, kAllGone + kLoaded)) << child;
-    kill(child, SIGKILL);
+  for (const pid_t one : descendants) {
+    EXPECT_TRUE(WaitUntil([&] { return kill(one, 0) != 0; }, kAllGone + kLoaded)) << one;
+    kill(one, SIGKILL);
   }
+}
+
+// A program that hears nothing: "exec:PATH". It makes the file `marker` when it has begun.
+std::string DeafProgram(const FaultyTraining& training, const std::string& marker) {
+  const std::string path = training.folder() + "/deaf";
+  EXPECT_TRUE(WriteFileSynced(path, absl::StrCat("#!/bin/sh\ntrap '' TERM HUP\n: >", marker, "\nsleep 300\n")).ok());
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  return "exec:" + path;
 }
 
 TEST(FaultRow38, AnActorWhoseEnvironmentHangsDoesNotOutliveAKilledParent) {
@@ -69,6 +85,22 @@ TEST(FaultRow38, ALearnerThatHangsInOpenDoesNotOutliveAKilledParent) {
   const Ended ended = training.Train("");
   EXPECT_EQ(ended.code, 0) << ended.out;
   EXPECT_EQ(training.FinishedDigest(), FaultyTraining::Undisturbed());
+}
+
+TEST(FaultRow38, ADeafProgramOfEnvironmentsDoesNotOutliveAKilledParent) {
+  const FaultyTraining training;
+  const std::string marker = training.folder() + "/begun";
+  const auto skein = training.Start("", {"--set", "env.id=" + DeafProgram(training, marker)});
+  ASSERT_TRUE(WaitUntil([&] { return access(marker.c_str(), F_OK) == 0; }, absl::Minutes(1)));
+  KillAndExpectNoOrphans(skein.get(), 3);  // The program, its sleep, and who watches it.
+}
+
+TEST(FaultRow38, ADeafCallbackDoesNotOutliveAKilledParent) {
+  const FaultyTraining training;
+  const std::string marker = training.folder() + "/begun";
+  const auto skein = training.Start("", {"--callbacks", DeafProgram(training, marker)});
+  ASSERT_TRUE(WaitUntil([&] { return access(marker.c_str(), F_OK) == 0; }, absl::Minutes(1)));
+  KillAndExpectNoOrphans(skein.get(), 5);  // And coordinator and learner; the actor may not have begun.
 }
 
 TEST(FaultRow38, AClosedTerminalIsAnOrderlyEnd) {
