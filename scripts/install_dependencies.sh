@@ -4,8 +4,9 @@
 #
 #   install_dependencies.sh [build|test|dev|cluster]...      without an argument: build
 #
-# build: what the programs are built from, MuJoCo (scripts/fetch_mujoco.sh) and, where apt has no LibTorch that is new
-# enough, as on Ubuntu, LibTorch (scripts/fetch_torch.sh).   test: what `make test` runs beside them.
+# build: what the programs are built from, MuJoCo (scripts/fetch_mujoco.sh), what makes environments of Python
+# (scripts/fetch_python.sh) and, where apt has no LibTorch that is new enough, as on Ubuntu, LibTorch
+# (scripts/fetch_torch.sh).   test: what `make test` runs beside them.
 # dev: Clang, its sanitizers and its formatter, gnuplot, Debian's MuJoCo.   cluster: Slurm, debootstrap, a browser, and
 # axe-core, which checks pages for accessibility in it (scripts/fetch_axe.sh).
 # A LibTorch under CMAKE_PREFIX_PATH is taken instead of the system's (docs/cuda.md).
@@ -27,6 +28,7 @@ for purpose in "${@:-build}"; do
         libxxhash-dev libzstd-dev zlib1g-dev $torch"
       # Any pip can fetch MuJoCo; the system's only where there is none.
       if [ ! -d .deps/mujoco ] && ! python3 -m pip --version >/dev/null 2>&1; then packages="$packages python3-pip"; fi
+      if ! python3 -c "import ensurepip, venv" >/dev/null 2>&1; then packages="$packages python3-venv"; fi
       ;;
     test)
       # ffmpeg and OpenGL without a screen are for the tests that draw.

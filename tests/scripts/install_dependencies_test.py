@@ -75,6 +75,17 @@ class InstallDependencies(unittest.TestCase):
         self.assertTrue(self.did().endswith("\nfetch_mujoco\n"), self.did())
         self.assertNotIn("fetch_torch", self.did())
 
+    def test_pip_and_venv_come_where_python_has_none(self):
+        self.offer(DEBIAN)
+        self.run_script()
+        self.assertNotIn("python3-", self.did())
+        self.script(self.bin / "python3", "exit 1")
+        with open(self.root / "offered", "a") as offered:
+            offered.write("python3-pip | 1.0 | archive\npython3-venv | 1.0 | archive\n")
+        ended = self.run_script()
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertIn(" python3-pip python3-venv", self.did())
+
     def test_without_a_libtorch_in_apt_it_is_fetched_after_the_packages(self):
         for version in (None, "1.8.1"):  # Ubuntu 24.04's, were gRPC new enough that of 22.04.
             (self.root / "did").unlink(missing_ok=True)
