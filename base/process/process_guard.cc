@@ -14,7 +14,7 @@ namespace skein {
 namespace {
 
 // A line tells it to go; the end of its input, that nobody is there.
-constexpr char kGuardScript[] = "read -r line || { sleep 2; kill -KILL \"-$1\"; }";
+constexpr char kGuardScript[] = "read -r line || { sleep 1; kill -KILL \"-$1\"; }";
 
 }  // namespace
 

@@ -6,7 +6,7 @@
 namespace skein {
 
 // Kills the processes of a foreign program if this process ends without having ended them, as by SIGKILL. For programs
-// that do not notice by themselves that nobody is there any more; they have two seconds for that. A shell waits for it,
+// that do not notice by themselves that nobody is there any more; they have a second for that. A shell waits for it,
 // whose input is a socket of this process. Not thread-safe.
 class ProcessGuard {
  public:
