@@ -224,8 +224,9 @@ TEST(TrainingWatch, WarnsOfSeveralActorsThatWaitForTheLearner) {
 //   echo progress,kl,clip_fraction,explained_variance,entropy
 //   jq -r '[.env_steps / TOTAL, .update.kl, .update.clip_fraction, .update.explained_variance, .update.entropy] | @csv'
 //      runs/NAME/metrics.jsonl
-// inverted_pendulum.csv and bad_cartpole_late.csv also have .episode_return_mean, as return_mean, the first also the most that the return_spread of returns
-// from 1 to 1,000 with that mean can be: sqrt((1,000 - mean) (mean - 1)) / mean (Bhatia and Davis 2000).
+// inverted_pendulum.csv and bad_cartpole_late.csv also have .episode_return_mean, as return_mean, the first also the
+// most that the return_spread of returns from 1 to 1,000 with that mean can be: sqrt((1,000 - mean) (mean - 1)) / mean
+// (Bhatia and Davis 2000).
 std::vector<std::string> WatchedSeries(const std::string& name, TrainingWatch watch) {
   std::ifstream file("tests/learner/training_series/" + name + ".csv");
   std::string line;
