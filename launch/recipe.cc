@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
+#include "base/config/message_settings.h"
 #include "base/config/nearest_name.h"
 #include "base/process/file.h"
 #include "base/telemetry/format_count.h"
@@ -157,7 +158,7 @@ const Recipe* FindRecipe(const std::string& env_id) {
 absl::StatusOr<v1::RunConfig> UserSettings(const std::string& config_path, const std::vector<std::string>& overrides) {
   v1::RunConfig user;
   if (!config_path.empty()) {
-    const auto text = ReadFile(config_path);
+    const auto text = ReadFile(config_path, kMaxSettingsBytes);
     if (!text.ok()) return text.status();
     if (absl::Status status = MergeYaml(*text, config_path, &user); !status.ok()) return status;
   }
@@ -185,7 +186,7 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
     chosen.note =
         absl::StrCat("recipe: ", kStudy, ", the sizes of the scaling study: for measuring speed, not for learning");
   } else if (recipe != "auto" && recipe != "general") {
-    const auto text = ReadFile(recipe);
+    const auto text = ReadFile(recipe, kMaxSettingsBytes);
     if (!text.ok()) {
       return absl::Status(
           text.status().code(),
