@@ -3,23 +3,28 @@
 
 #include <sys/types.h>
 
+#include <memory>
+
 namespace skein {
 
-// Kills the processes of a foreign program if this process ends without having ended them, as by SIGKILL. For programs
-// that do not notice by themselves that nobody is there any more; they have a second for that. A shell waits for it,
-// whose input is a socket of this process. Not thread-safe.
+class Subprocess;
+
+// Kills a foreign program after this process has ended without ending it, as by SIGKILL. Such a program may not notice
+// that by itself; it has one second to do so. A shell beside it does the killing: it waits for the end of its input,
+// which this process holds open. Not thread-safe.
 class ProcessGuard {
  public:
-  // `group`: a process group, of a child of this process. Where no shell can be started, nothing is guarded.
+  // `group`: the process group of a child of this process. If no shell can be started, nothing is guarded.
   explicit ProcessGuard(pid_t group);
-  // From now on nothing is killed. REQUIRES for that to be in time: the group has been reaped just now, or not yet.
+  // Ends the guard; nothing is killed from then on. Destroy it as soon as the child has been reaped: its number may be
+  // given to another process group.
   ~ProcessGuard();
   ProcessGuard(const ProcessGuard&) = delete;
   ProcessGuard& operator=(const ProcessGuard&) = delete;
 
  private:
-  pid_t pid_ = -1;  // The shell's.
-  int fd_ = -1;
+  std::unique_ptr<Subprocess> shell_;
+  int input_ = -1;  // A socket: its other end is the shell's.
 };
 
 }  // namespace skein
