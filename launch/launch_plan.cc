@@ -298,6 +298,10 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (!open.ok()) return open.status();
   const auto user = UserSettings(options.config_path, AllOverrides(options));
   if (!user.ok()) return user.status();
+  if (options.recipe == "auto" && !options.config_path.empty()) {
+    const std::string note = SizesLeftOpenNote(options.config_path, *user, *open);
+    if (!note.empty()) plan.notes.push_back(note);
+  }
   for (const std::string& note : UnreadNotes(*user, *open)) plan.notes.push_back(note);
   if (open->sync().mode() == v1::SYNC_MODE_ON_DEVICE) {
     return PlanOnDevice(options, recipe->settings, *open, std::move(plan));

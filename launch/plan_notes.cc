@@ -6,6 +6,7 @@
 #include "base/config/config.h"
 #include "base/config/phases.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "launch/recipe.h"
 
 namespace skein {
 
@@ -56,6 +57,19 @@ std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunCon
                                  config.phases(last).until_steps()));
   }
   return notes;
+}
+
+std::string SizesLeftOpenNote(const std::string& config_path, const v1::RunConfig& user, const v1::RunConfig& config) {
+  if (user.rollout().has_steps_per_iteration() || SearchesDirections(config)) return "";
+  const std::string& env = config.env().id();
+  const std::string recipe = FindRecipe(env) == nullptr
+                                 ? ""
+                                 : absl::StrCat("; `skein envs ", env, " --recipe` prints what ", env, " learns with");
+  return absl::StrCat(
+      "note: ", config_path, " leaves rollout.steps_per_iteration open: it is ", config.rollout().steps_per_iteration(),
+      ", for measuring speed, not for learning. `--recipe general` fills what is left open with settings "
+      "for learning",
+      recipe);
 }
 
 }  // namespace skein

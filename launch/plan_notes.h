@@ -22,4 +22,8 @@ std::string DeviceNote(const v1::RunConfig& config);
 // read; and one if the run ends before its last phase begins. `config`: all settings, with defaults applied.
 std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunConfig& config);
 
+// A note if the file `config_path`, without a recipe below it, and the flags leave the size of iterations open: it is
+// the study's then, with which many tasks learn little. Empty: they do not, or the run has no such size. As above.
+std::string SizesLeftOpenNote(const std::string& config_path, const v1::RunConfig& user, const v1::RunConfig& config);
+
 }  // namespace skein

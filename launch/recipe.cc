@@ -96,23 +96,6 @@ absl::StatusOr<v1::RunConfig> GeneralSettings(v1::RunConfig user) {
   return settings;
 }
 
-// What to tell of a configuration without a size of iterations: it gets the study's, with which many tasks learn
-// little. Empty: it has one, or needs none.
-std::string SizesLeftOpen(const std::string& config_path, v1::RunConfig user) {
-  if (user.rollout().has_steps_per_iteration()) return "";
-  ApplyDefaults(&user);
-  if (SearchesDirections(user)) return "";
-  const std::string& env = user.env().id();
-  const std::string recipe = FindRecipe(env) == nullptr
-                                 ? ""
-                                 : absl::StrCat("; `skein envs ", env, " --recipe` prints what ", env, " learns with");
-  return absl::StrCat(
-      "note: ", config_path, " leaves rollout.steps_per_iteration open: it is ", user.rollout().steps_per_iteration(),
-      ", for measuring speed, not for learning. `--recipe general` fills what is left open with settings "
-      "for learning",
-      recipe);
-}
-
 absl::Status NoEnvironment(const std::string& command) {
   return absl::InvalidArgumentError(absl::StrCat("which environment? Examples: `", command, " --env CartPole-v1`, `",
                                                  command, " --config mine.yaml`; `skein envs` lists the environments"));
@@ -172,14 +155,10 @@ absl::StatusOr<ChosenRecipe> ChooseRecipe(const std::string& recipe, const std::
                                           const std::vector<std::string>& overrides, uint32_t learners,
                                           const std::string& command) {
   ChosenRecipe chosen;
-  if (recipe == "none") return chosen;
+  if (recipe == "none" || (recipe == "auto" && !config_path.empty())) return chosen;
   const auto user = UserSettings(config_path, overrides);
   if (!user.ok()) return user.status();
   const std::string& env = user->env().id();
-  if (recipe == "auto" && !config_path.empty()) {
-    chosen.note = SizesLeftOpen(config_path, *user);
-    return chosen;
-  }
   absl::StatusOr<v1::RunConfig> settings;
   if (recipe == "study") {
     settings = Parse(embedded::study_yaml(), kStudy);

@@ -34,9 +34,7 @@ struct ChosenRecipe {
 };
 
 // `recipe` is one of
-//   auto     nothing if there is a --config, and a note if it leaves the size of iterations open; else the
-//   environment's
-//            recipe; else general
+//   auto     nothing if there is a --config; else the environment's recipe; else general
 //   general  configs/general_ppo.yaml: short iterations and small minibatches, tuned for no task
 //   study    configs/study.yaml
 //   none     nothing: what the user leaves open gets its default
