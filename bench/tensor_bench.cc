@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/command/arguments.h"
 #include "base/config/algorithm_rules.h"
+#include "base/config/direction_rules.h"
 #include "base/number/philox.h"
 #include "base/process/clock.h"
 #include "base/telemetry/gpu_monitor.h"
@@ -51,7 +52,7 @@ class Training {
     if (!trainer.ok()) return trainer.status();
     const uint32_t worlds = config.rollout().num_envs();
     if (absl::Status s = (*trainer)->BeginOnDevice(0, worlds, {}); !s.ok()) return s;
-    std::unique_ptr<Training> training(new Training(*std::move(trainer), config.directions().noise_std()));
+    std::unique_ptr<Training> training(new Training(*std::move(trainer), DirectionSettingsAt(config.directions(), 0)));
     // The first ones allocate what later ones use again.
     if (const auto s = training->Measure(absl::ZeroDuration()); !s.ok()) return s.status();
     return training;
@@ -63,7 +64,7 @@ class Training {
     const absl::Duration begin = MonotonicNow();
     do {
       const absl::Duration from = MonotonicNow();
-      const auto collected = trainer_->CollectOnDevice(iteration_, noise_std_);
+      const auto collected = trainer_->CollectOnDevice(iteration_, directions_);
       if (!collected.ok()) return collected.status();
       const absl::Duration between = MonotonicNow();
       const auto stats = trainer_->UpdateOnDevice(0, iteration_++, 0, 0);
@@ -91,13 +92,13 @@ class Training {
   }
 
  private:
-  Training(std::unique_ptr<Trainer> trainer, double noise_std)
+  Training(std::unique_ptr<Trainer> trainer, const DirectionSettings& directions)
       : trainer_(std::move(trainer)),
-        noise_std_(noise_std),
+        directions_(directions),
         gpus_(GpuMonitor::Open(MonotonicNow()).value_or(nullptr)) {}
 
   const std::unique_ptr<Trainer> trainer_;
-  const double noise_std_;                  // Of directions.
+  const DirectionSettings directions_;
   const std::unique_ptr<GpuMonitor> gpus_;  // Of the whole node; null: none.
   uint64_t iteration_ = 0;
 };

@@ -15,7 +15,7 @@ absl::Status CheckSearch(const v1::RunConfig& config, const EnvSpec& spec) {
   const bool on_device = config.sync().mode() == v1::SYNC_MODE_ON_DEVICE;
   if (absl::Status status = CheckSearchable(spec, on_device); !status.ok()) return status;
   const uint32_t limit = config.env().max_episode_steps();
-  return EpisodeSteps(config.directions(), limit > 0 ? limit : static_cast<uint32_t>(spec.max_episode_steps)).status();
+  return MostEpisodeSteps(config, limit > 0 ? limit : static_cast<uint32_t>(spec.max_episode_steps)).status();
 }
 
 absl::Status CheckLearners(const v1::RunConfig& config, uint32_t learners) {

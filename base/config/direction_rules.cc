@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/config/algorithm_rules.h"
+#include "base/config/phases.h"
 
 namespace skein {
 
@@ -60,13 +61,21 @@ absl::Status CheckDirections(const v1::RunConfig& config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> EpisodeSteps(const v1::DirectionsConfig& config, uint32_t limit) {
-  const uint32_t length = config.episode_length();
-  if (limit == 0 && length == 0) {
-    return absl::InvalidArgumentError(
-        "directions.episode_length must be set: the environment has no time limit of its own");
+absl::StatusOr<uint32_t> MostEpisodeSteps(const v1::RunConfig& config, uint32_t limit) {
+  uint32_t most = 0;
+  for (int phase = 0; phase <= config.phases_size(); ++phase) {
+    const uint32_t length = ConfigOfPhase(config, static_cast<uint32_t>(phase)).directions().episode_length();
+    if (limit == 0 && length == 0) {
+      return absl::InvalidArgumentError(
+          "directions.episode_length must be set: the environment has no time limit of its own");
+    }
+    most = std::max(most, limit == 0 || (length > 0 && length < limit) ? length : limit);
   }
-  return limit == 0 || (length > 0 && length < limit) ? length : limit;
+  return most;
+}
+
+DirectionSettings DirectionSettingsAt(const v1::DirectionsConfig& config, double progress) {
+  return {NoiseStd(config, progress), config.episode_length()};
 }
 
 double Scheduled(double setting, v1::Schedule schedule, double progress) {

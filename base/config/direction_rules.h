@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -20,9 +21,21 @@ absl::Status TakeSizesFromDirections(const v1::RunConfig& given, v1::RunConfig* 
 // InvalidArgument: names the settings that contradict each other. OK for other runs. REQUIRES: TakeSizesFromDirections.
 absl::Status CheckDirections(const v1::RunConfig& config);
 
-// The steps after which an episode of a direction ends. `limit`: the environment's own; 0 = it has none.
-// InvalidArgument: neither is set.
-absl::StatusOr<uint32_t> EpisodeSteps(const v1::DirectionsConfig& config, uint32_t limit);
+// The most steps of an episode of a direction, in any phase of the run. `limit`: the environment's own; 0 = it has
+// none. InvalidArgument: there is a phase in which neither is set.
+absl::StatusOr<uint32_t> MostEpisodeSteps(const v1::RunConfig& config, uint32_t limit);
+
+// What all directions of an iteration share.
+struct DirectionSettings {
+  double noise_std = 0;         // Standard deviation of the perturbation.
+  uint32_t episode_length = 0;  // directions.episode_length; 0 = MostEpisodeSteps.
+
+  // The steps after which an episode ends. `most`: of MostEpisodeSteps.
+  uint32_t EpisodeSteps(uint32_t most) const { return episode_length > 0 ? std::min(episode_length, most) : most; }
+};
+
+// The settings at `progress` of the run, in [0, 1]. `config`: of the phase.
+DirectionSettings DirectionSettingsAt(const v1::DirectionsConfig& config, double progress);
 
 // The standard deviation of the noise at `progress` of the run, in [0, 1].
 double NoiseStd(const v1::DirectionsConfig& config, double progress);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/config/direction_rules.h"
 #include "learner/collect/env_groups.h"
 #include "learner/collect/staging_pool.h"
 #include "skein/v1/trajectory.pb.h"
@@ -16,8 +17,8 @@ namespace skein {
 
 // Settings that all tickets of an iteration share, besides the policy.
 struct WorkSettings {
-  uint32_t env_phase = 0;  // Ticket.phase.
-  double noise_std = 0;    // Of directions.
+  uint32_t env_phase = 0;        // Ticket.phase.
+  DirectionSettings directions;  // Of work that is directions.
 };
 
 // Defines which fragments make up an iteration, where each is placed, and when tickets are open. Implementations use a

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/config/direction_rules.h"
 #include "learner/collect/synchronous_collect.h"
 #include "skein/v1/config.pb.h"
 #include "skein/v1/trajectory.pb.h"
@@ -13,7 +14,7 @@ namespace skein {
 // successive ones. Every order stands alone, because no state follows from it, and any actor may serve it.
 class DirectionCollect : public SynchronousCollect {
  public:
-  // `most_steps`: after which an episode ends. `office` and `pool` must outlive this.
+  // `most_steps`: of an episode, in any phase. `office` and `pool` must outlive this.
   DirectionCollect(const v1::DirectionsConfig& config, uint32_t most_steps, TicketOffice* office, StagingPool* pool)
       : SynchronousCollect(1, office, pool), config_(config), most_steps_(most_steps) {}
 
@@ -23,7 +24,7 @@ class DirectionCollect : public SynchronousCollect {
  private:
   const v1::DirectionsConfig config_;
   const uint32_t most_steps_;
-  double noise_std_ = 0;  // Of the open iteration.
+  DirectionSettings settings_;  // Of the open iteration.
 };
 
 }  // namespace skein

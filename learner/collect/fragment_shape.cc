@@ -49,9 +49,9 @@ absl::StatusOr<FragmentShape> DirectionShape(const v1::RunConfig& config, const 
   FragmentShape shape;
   shape.steps = 1;
   shape.group_envs = config.rollout().envs_per_runner();
-  const auto limit = EpisodeSteps(directions, static_cast<uint32_t>(spec.max_episode_steps));
-  if (!limit.ok()) return limit.status();
-  shape.max_episode_steps = *limit;
+  const auto most = MostEpisodeSteps(config, static_cast<uint32_t>(spec.max_episode_steps));
+  if (!most.ok()) return most.status();
+  shape.max_episode_steps = *most;
   shape.spec = MakeEnvSpecInfo(spec);
   shape.direction_episodes = directions.num_envs();
   shape.counts_observations = config.model().normalize_observations();

@@ -109,9 +109,9 @@ void CollectedIterations::OpenIterations(const RunRecord& record) {
     const uint64_t env_steps = record.env_steps + open_ * iteration_steps;  // When its update begins.
     const uint32_t phase = PhaseAt(config, env_steps);
     const v1::DirectionsConfig directions = ConfigOfPhase(config, phase).directions();
-    collector_->OpenIteration(
-        record.iteration + 1,
-        {.env_phase = EnvPhase(config, phase), .noise_std = NoiseStd(directions, Progress(config, record.env_steps))});
+    collector_->OpenIteration(record.iteration + 1,
+                              {.env_phase = EnvPhase(config, phase),
+                               .directions = DirectionSettingsAt(directions, Progress(config, record.env_steps))});
     service_.SendGrants();
     ++open_;
   }

@@ -35,7 +35,7 @@ absl::StatusOr<IterationSource::Answer> DeviceIterations::Next(const RunRecord& 
   const v1::RunConfig& config = context_.config;
   const double progress = static_cast<double>(record.env_steps) / static_cast<double>(config.total_steps());
   const v1::RunConfig of_phase = ConfigOfPhase(config, PhaseAt(config, record.env_steps));
-  auto collected = trainer->CollectOnDevice(record.iteration, NoiseStd(of_phase.directions(), progress));
+  auto collected = trainer->CollectOnDevice(record.iteration, DirectionSettingsAt(of_phase.directions(), progress));
   if (!collected.ok()) return collected.status();
   accounts_.Count(collected->env_steps, 0);
   answer.iteration = Iteration{nullptr, *std::move(collected), record.iteration + 1, {}};

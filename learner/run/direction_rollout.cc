@@ -51,13 +51,13 @@ absl::StatusOr<std::unique_ptr<DirectionRollout>> DirectionRollout::Make(const v
   if (!spec.ok()) return spec.status();
   if (absl::Status s = CheckTensorForm(config.env().id()); !s.ok()) return s;
   const uint32_t own = config.env().max_episode_steps();
-  const auto most = EpisodeSteps(config.directions(), own > 0 ? own : static_cast<uint32_t>(spec->max_episode_steps));
+  const auto most = MostEpisodeSteps(config, own > 0 ? own : static_cast<uint32_t>(spec->max_episode_steps));
   if (!most.ok()) return most.status();
   if (device.is_cpu()) TakeBuffersOfProducts();
   return std::unique_ptr<DirectionRollout>(new DirectionRollout(config, *spec, *most, device));
 }
 
-DirectionRollout::DirectionRollout(const v1::RunConfig& config, const EnvSpec& spec, int64_t most_steps,
+DirectionRollout::DirectionRollout(const v1::RunConfig& config, const EnvSpec& spec, uint32_t most_steps,
                                    torch::Device device)
     : config_(config),
       spec_(spec),
@@ -181,7 +181,8 @@ std::vector<torch::Tensor*> DirectionRollout::Tensors() {
 }
 
 absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& scale, uint64_t iteration,
-                                    double noise_std, int64_t first, int64_t count, v1::StageSeconds* seconds) {
+                                    const DirectionSettings& settings, int64_t first, int64_t count,
+                                    v1::StageSeconds* seconds) {
   const absl::Duration begin = MonotonicNow();
   const auto env = EnvsOf(first, count);
   if (!env.ok()) return env.status();
@@ -191,7 +192,7 @@ absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& 
     episodes_.obs = torch::empty({envs, spec_.num_agents, spec_.obs_size}, on(torch::kFloat32));
   }
   if (!step_->recorded()) episodes_.layers.clear();  // Their memory first, too.
-  episodes_.layers = Perturb(network, iteration, noise_std, first, count);
+  episodes_.layers = Perturb(network, iteration, settings.noise_std, first, count);
   episodes_.scale = {scale.mean.clone(), scale.inv_std.clone()};
   episodes_.going_on = torch::ones({envs}, on(torch::kBool));
   episodes_.episode_return = torch::zeros({envs}, on(torch::kFloat64));
@@ -209,7 +210,8 @@ absl::Status DirectionRollout::Play(const ActorCritic& network, const ObsScale& 
   };
   (*env)->BeginAll(static_cast<int64_t>(iteration));
   lap(&step_seconds_.env_step);
-  for (int64_t t = 1; t <= most_steps_; ++t) {
+  const int64_t steps_of_episode = settings.EpisodeSteps(most_steps_);
+  for (int64_t t = 1; t <= steps_of_episode; ++t) {
     step_->Run();
     if (!device_.is_cpu() && t % kStepsUnseen != 0) continue;
     last = MonotonicNow();
@@ -277,7 +279,7 @@ DirectionRollout::Iteration DirectionRollout::Finish(v1::StageSeconds seconds) c
 
 absl::StatusOr<DirectionRollout::Iteration> DirectionRollout::Collect(const ActorCritic& network,
                                                                       const ObsScale& obs_scale, uint64_t iteration,
-                                                                      double noise_std) {
+                                                                      const DirectionSettings& settings) {
   const torch::NoGradGuard no_grad;
   const ObsScale scale{obs_scale.mean.to(device_), obs_scale.inv_std.to(device_)};
   v1::StageSeconds seconds;
@@ -294,7 +296,7 @@ absl::StatusOr<DirectionRollout::Iteration> DirectionRollout::Collect(const Acto
     return absl::OkStatus();
   };
   work.piece = [&](int64_t first, int64_t rows, bool) {
-    if (played.ok()) played = Play(network, scale, iteration, noise_std, first, rows, &seconds);
+    if (played.ok()) played = Play(network, scale, iteration, settings, first, rows, &seconds);
   };
   const absl::Status fits = memory_.Run(dirs_, work);
   if (!played.ok()) return played;

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/config/direction_rules.h"
 #include "env/env.h"
 #include "env/tensor/tensor_env.h"
 #include "learner/network/actor_critic.h"
@@ -44,13 +45,13 @@ class DirectionRollout {
     v1::StageSeconds stage_seconds;  // As DeviceRollout::Iteration.
   };
 
-  // Errors as MakeTensorEnv and EpisodeSteps. REQUIRES: `config` is validated and searches over directions.
+  // Errors as MakeTensorEnv and MostEpisodeSteps. REQUIRES: `config` is validated and searches over directions.
   static absl::StatusOr<std::unique_ptr<DirectionRollout>> Make(const v1::RunConfig& config, torch::Device device);
 
-  // Plays iteration `iteration` < 2^32, with perturbations of `noise_std`. ResourceExhausted: out of memory with a
-  // single direction. Others as MakeTensorEnv.
+  // Plays iteration `iteration` < 2^32. ResourceExhausted: out of memory with a single direction. Others as
+  // MakeTensorEnv.
   absl::StatusOr<Iteration> Collect(const ActorCritic& network, const ObsScale& obs_scale, uint64_t iteration,
-                                    double noise_std);
+                                    const DirectionSettings& settings);
 
   // How often directions were halved for lack of memory.
   int64_t out_of_memory() const { return memory_.out_of_memory(); }
@@ -87,9 +88,9 @@ class DirectionRollout {
     std::vector<int64_t> episode_length;
   };
 
-  DirectionRollout(const v1::RunConfig& config, const EnvSpec& spec, int64_t most_steps, torch::Device device);
-  absl::Status Play(const ActorCritic& network, const ObsScale& scale, uint64_t iteration, double noise_std,
-                    int64_t first, int64_t count, v1::StageSeconds* seconds);
+  DirectionRollout(const v1::RunConfig& config, const EnvSpec& spec, uint32_t most_steps, torch::Device device);
+  absl::Status Play(const ActorCritic& network, const ObsScale& scale, uint64_t iteration,
+                    const DirectionSettings& settings, int64_t first, int64_t count, v1::StageSeconds* seconds);
   // The environments of `count` directions from `first` on, for both signs.
   absl::StatusOr<TensorEnv*> EnvsOf(int64_t first, int64_t count);
   std::vector<Layer> Perturb(const ActorCritic& network, uint64_t iteration, double noise_std, int64_t first,
@@ -107,7 +108,7 @@ class DirectionRollout {
   // Constant after construction.
   const v1::RunConfig config_;
   const EnvSpec spec_;
-  const int64_t most_steps_;  // Of an episode.
+  const uint32_t most_steps_;  // Of an episode, in any phase.
   const int64_t dirs_, worlds_;
   const ActivationKind activation_;
   const torch::Device device_;

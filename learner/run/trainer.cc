@@ -141,11 +141,11 @@ absl::Status Trainer::BeginOnDevice(uint32_t first_env, uint32_t share_envs, con
   }
 }
 
-absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration, double noise_std) {
+absl::StatusOr<Trainer::Collected> Trainer::CollectOnDevice(uint64_t iteration, const DirectionSettings& directions) {
   try {
     const Algorithm::Acting acting = impl_->algorithm->acting();
     if (impl_->directions != nullptr) {
-      auto played = impl_->directions->Collect(*acting.network, acting.obs_scale, iteration, noise_std);
+      auto played = impl_->directions->Collect(*acting.network, acting.obs_scale, iteration, directions);
       if (!played.ok()) return played.status();
       impl_->collected = std::move(played->batch);
       Collected collected;

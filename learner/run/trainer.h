@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/config/direction_rules.h"
 #include "env/env.h"
 #include "learner/algorithm/update_stats.h"
 #include "learner/algorithm/watch_rule.h"
@@ -78,9 +79,9 @@ class Trainer {
     std::vector<float> episode_metrics;  // [episodes, P]
     v1::StageSeconds stage_seconds;
   };
-  // Steps the environments through one iteration with the newest policy; a search perturbs it by `noise_std`.
+  // Steps the environments through one iteration with the newest policy, or with its `directions` in a search.
   // ResourceExhausted: out of memory with a single direction. REQUIRES: BeginOnDevice.
-  absl::StatusOr<Collected> CollectOnDevice(uint64_t iteration, double noise_std = 0);
+  absl::StatusOr<Collected> CollectOnDevice(uint64_t iteration, const DirectionSettings& directions = {});
   // As Update, on the data of the last CollectOnDevice.
   absl::StatusOr<UpdateStats> UpdateOnDevice(double progress, uint64_t iteration, int64_t column_offset,
                                              int64_t total_columns);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/config/config.h"
+#include "base/config/phases.h"
 #include "base/process/file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -72,15 +73,36 @@ TEST(DirectionRules, ErrorsHaveThePlaceInTheFile) {
 }
 
 TEST(DirectionRules, EpisodesEndByTheShorterLimit) {
-  v1::DirectionsConfig config;
-  EXPECT_EQ(*EpisodeSteps(config, 1000), 1000u);
-  config.set_episode_length(200);
-  EXPECT_EQ(*EpisodeSteps(config, 1000), 200u);
-  EXPECT_EQ(*EpisodeSteps(config, 100), 100u);
-  EXPECT_EQ(*EpisodeSteps(config, 0), 200u);
-  config.set_episode_length(0);
-  EXPECT_THAT(std::string(EpisodeSteps(config, 0).status().message()),
+  v1::RunConfig config;
+  v1::DirectionsConfig& own = *config.mutable_directions();
+  EXPECT_EQ(*MostEpisodeSteps(config, 1000), 1000u);
+  own.set_episode_length(200);
+  EXPECT_EQ(*MostEpisodeSteps(config, 1000), 200u);
+  EXPECT_EQ(*MostEpisodeSteps(config, 100), 100u);
+  EXPECT_EQ(*MostEpisodeSteps(config, 0), 200u);
+  own.set_episode_length(0);
+  EXPECT_THAT(std::string(MostEpisodeSteps(config, 0).status().message()),
               HasSubstr("directions.episode_length must be set"));
+}
+
+TEST(DirectionRules, ThePhaseWithTheLongestEpisodesIsTheLimit) {
+  v1::RunConfig config;
+  v1::DirectionsConfig& own = *config.mutable_directions();
+  own.set_episode_length(200);
+  v1::PhaseConfig& phase = *config.add_phases();
+  v1::DirectionsConfig& of_phase = *phase.mutable_set()->mutable_directions();
+  of_phase.set_episode_length(50);
+  EXPECT_EQ(*MostEpisodeSteps(config, 1000), 200u);
+  of_phase.set_episode_length(300);
+  EXPECT_EQ(*MostEpisodeSteps(config, 1000), 300u);
+  EXPECT_EQ(*MostEpisodeSteps(config, 250), 250u);
+  EXPECT_EQ(*MostEpisodeSteps(config, 0), 300u);
+  own.clear_episode_length();
+  EXPECT_EQ(*MostEpisodeSteps(config, 1000), 1000u);
+  EXPECT_FALSE(MostEpisodeSteps(config, 0).ok());
+  EXPECT_EQ(DirectionSettingsAt(ConfigOfPhase(config, 0).directions(), 0).EpisodeSteps(1000), 300u);
+  EXPECT_EQ(DirectionSettingsAt(ConfigOfPhase(config, 0).directions(), 0).EpisodeSteps(250), 250u);
+  EXPECT_EQ(DirectionSettingsAt(ConfigOfPhase(config, 1).directions(), 0).EpisodeSteps(1000), 1000u);
 }
 
 TEST(DirectionRules, ALinearScheduleFallsToNothing) {

@@ -229,6 +229,28 @@ TEST(Directions, APhasesNoiseIsAsTheRunsOwn) {
   EXPECT_NE(digest(es + "directions: {num_dirs: 8, noise_std: 0.05}\n"), own);
 }
 
+// Episodes of a phase end early on actors and on a device, and later ones of the same run do not.
+TEST(Directions, APhasesEpisodeLengthIsAsTheRunsOwn) {
+  for (const std::string mode : {"on_policy", "on_device"}) {
+    const auto digest = [&](const std::string& directions, const std::string& phases) {
+      const ScratchFolder runs;
+      Train(runs.path(), absl::StrCat("--no-eval --steps 4000 --set sync.mode=", mode),
+            runs.Write("mine.yaml", absl::StrCat("env: {id: CartPole-v1}\nmodel: {policy: linear}\nars: {}\n",
+                                                 "directions: {num_dirs: 4", directions, "}\n", phases)));
+      return Digest(runs.path() + "/run");
+    };
+    const auto until = [](const std::string& steps) {
+      return absl::StrCat("phases: [{until_steps: ", steps, ", set: {directions.episode_length: 20}}]\n");
+    };
+    const std::string own = digest(", episode_length: 20", "");
+    EXPECT_EQ(digest("", until("1e6")), own) << mode;
+    EXPECT_EQ(digest(", episode_length: 200", until("1e6")), own) << mode;
+    const std::string later = digest(", episode_length: 30", until("2000"));
+    EXPECT_NE(later, own) << mode;
+    EXPECT_NE(later, digest(", episode_length: 30", "")) << mode;
+  }
+}
+
 // The step of ars knows no noise, so that the directions themselves must have less of it.
 TEST(Directions, ANoiseScheduleReachesActorsAndDevices) {
   for (const std::string mode : {"on_policy", "on_device"}) {

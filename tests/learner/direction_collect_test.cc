@@ -84,7 +84,7 @@ class Directions : public CollectorTest {
 TEST_F(Directions, ATicketNamesDirectionsAndTheWork) {
   Join(kAda);
   Join(kBob);
-  collector_.OpenIteration(4, {.noise_std = 0.375});
+  collector_.OpenIteration(4, {.directions = {.noise_std = 0.375}});
   const auto grants = collector_.TakeGrants();
   ASSERT_THAT(grants, SizeIs(2));
   const v1::Ticket& ticket = grants[1].second;
@@ -96,6 +96,14 @@ TEST_F(Directions, ATicketNamesDirectionsAndTheWork) {
   EXPECT_DOUBLE_EQ(ticket.directions().noise_std(), 0.375);
   EXPECT_EQ(ticket.directions().episodes(), 1u);
   EXPECT_EQ(ticket.directions().episode_steps(), kMostSteps);
+}
+
+TEST_F(Directions, EpisodesOfAnIterationMayBeShorter) {
+  Join(kAda);
+  collector_.OpenIteration(4, {.directions = {.noise_std = 0.1, .episode_length = 7}});
+  const auto grants = collector_.TakeGrants();
+  ASSERT_FALSE(grants.empty());
+  EXPECT_EQ(grants[0].second.directions().episode_steps(), 7u);
 }
 
 TEST_F(Directions, AnswersAreInTheOrderOfDirectionsAndEveryStepCounts) {

@@ -75,7 +75,7 @@ struct Acting {
 };
 
 DirectionRollout::Iteration Collect(DirectionRollout* rollout, const Acting& acting) {
-  auto iteration = rollout->Collect(acting.network, acting.scale, kIteration, kNoise);
+  auto iteration = rollout->Collect(acting.network, acting.scale, kIteration, {kNoise});
   EXPECT_TRUE(iteration.ok()) << iteration.status();
   return *std::move(iteration);
 }
@@ -243,8 +243,8 @@ void ExpectRecordingsChangeNoBit(const std::string& env_id, torch::Device device
   ASSERT_TRUE(plain.ok()) << plain.status();
   Acting acting(Config(env_id));
   for (uint64_t iteration = 0; iteration < 3; ++iteration) {
-    auto want = (*plain)->Collect(acting.network, acting.scale, iteration, kNoise);
-    auto got = recorded->Collect(acting.network, acting.scale, iteration, kNoise);
+    auto want = (*plain)->Collect(acting.network, acting.scale, iteration, {kNoise});
+    auto got = recorded->Collect(acting.network, acting.scale, iteration, {kNoise});
     ASSERT_TRUE(want.ok() && got.ok()) << want.status() << got.status();
     ExpectSameBits(*got, *want);
     const torch::NoGradGuard no_grad;
@@ -277,7 +277,7 @@ TEST(DirectionRollout, WithoutMemoryForASingleDirectionItSaysSo) {
   const Acting acting(config);
   const auto rollout = MakeRollout(config);
   rollout->SetProbe([](int64_t) { throw std::bad_alloc(); });
-  const absl::Status status = rollout->Collect(acting.network, acting.scale, 0, 0.1).status();
+  const absl::Status status = rollout->Collect(acting.network, acting.scale, 0, {0.1}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("single direction; lower directions.num_envs"));
 }
@@ -297,7 +297,7 @@ std::unique_ptr<Trainer> Begun(const v1::RunConfig& config) {
 
 void Train(Trainer* trainer, uint64_t from, uint64_t to) {
   for (uint64_t iteration = from; iteration < to; ++iteration) {
-    const auto collected = trainer->CollectOnDevice(iteration, kNoise);
+    const auto collected = trainer->CollectOnDevice(iteration, {kNoise});
     ASSERT_TRUE(collected.ok()) << collected.status();
     const auto stats = trainer->UpdateOnDevice(0, iteration, 0, 0);
     ASSERT_TRUE(stats.ok()) << stats.status();
