@@ -3,8 +3,10 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,15 +20,22 @@ namespace skein {
 namespace {
 
 // Fewer bytes hold no more than about 20 calls.
-constexpr uint64_t kFewBytes = 512;
+constexpr int64_t kFewBytes = 512;
 // A TLS handshake and a few calls.
-constexpr uint64_t kLittleBytes = 8 << 10;
+constexpr int64_t kLittleBytes = 8 << 10;
 
-uint64_t BytesReceived(int socket) {
+struct Bytes {
+  int64_t received = 0;  // By the kernel.
+  int64_t read = 0;      // By gRPC; too few if more come meanwhile.
+};
+
+Bytes BytesOf(int socket) {
   tcp_info info = {};
   socklen_t size = sizeof(info);
-  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return 0;
-  return info.tcpi_bytes_received;
+  int waiting = 0;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || ioctl(socket, SIOCINQ, &waiting) != 0) return {};
+  const auto received = static_cast<int64_t>(info.tcpi_bytes_received);
+  return {received, received - waiting};
 }
 
 std::string Readable(const std::string& address) {
@@ -80,7 +89,7 @@ int ConnectionGuard::TimeoutMillis(absl::Duration now) const {
   return static_cast<int>(absl::ToInt64Milliseconds(std::max(next_ - now, absl::ZeroDuration()))) + 1;
 }
 
-const char* ConnectionGuard::Offence(Connection* connection, const Counts& counts, uint64_t received,
+const char* ConnectionGuard::Offence(Connection* connection, const Counts& counts, int64_t read,
                                      absl::Duration now) const {
   if (!counts.has_value()) return nullptr;
   const double gained = absl::ToDoubleSeconds(now - connection->filled) * options_.resets_per_second;
@@ -92,14 +101,13 @@ const char* ConnectionGuard::Offence(Connection* connection, const Counts& count
 
   const int64_t calls_and_messages = counts->started + counts->messages;
   if (std::exchange(connection->calls_and_messages, calls_and_messages) != calls_and_messages) {
-    connection->useful_bytes = received;
+    connection->useful_bytes = read;
   }
-  const uint64_t allowed = options_.useless_bytes + (counts->alive() > 0 ? 2 * options_.message_bytes : 0);
-  return received - connection->useful_bytes > allowed ? "sent bytes without end and neither calls nor messages"
-                                                       : nullptr;
+  const int64_t allowed = options_.useless_bytes + (counts->alive() > 0 ? 2 * options_.message_bytes : 0);
+  return read - connection->useful_bytes > allowed ? "sent bytes without end and neither calls nor messages" : nullptr;
 }
 
-bool ConnectionGuard::IsSettled(const Connection& connection, const Counts& counts, uint64_t received,
+bool ConnectionGuard::IsSettled(const Connection& connection, const Counts& counts, int64_t received,
                                 absl::Duration now) const {
   const absl::Duration age = now - connection.added;
   if (age < options_.new_at_least) return false;
@@ -120,11 +128,12 @@ ConnectionGuard::Found ConnectionGuard::Look(absl::Duration now) {
     const std::string& address = connection.name.peer_address;
     const bool gone = CookieOf(socket) != connection.cookie;  // gRPC has closed it.
     const bool over = gone || connection.ended;
-    const uint64_t received = over ? 0 : BytesReceived(socket);
-    const bool silent = over || received - connection.bytes_received < kFewBytes;
+    // What waits in the kernel is no call yet: on a busy machine gRPC reads it later, when none comes.
+    const auto [received, read] = over ? Bytes{} : BytesOf(socket);
+    const bool silent = over || read - connection.bytes_read < kFewBytes;
     const bool ask = !over && (!silent || (connection.is_new && received >= kLittleBytes));
     const Counts counts = ask ? counts_.Of(connection.name) : std::nullopt;
-    const char* const offence = ask ? Offence(&connection, counts, received, now) : nullptr;
+    const char* const offence = ask ? Offence(&connection, counts, read, now) : nullptr;
     if (offence != nullptr && Disconnect(socket, connection.cookie)) {
       log_.Warn(absl::StrCat("port ", connection.name.local_port, ": ended a connection from ", Readable(address),
                              " that ", offence));
@@ -136,7 +145,7 @@ ConnectionGuard::Found ConnectionGuard::Look(absl::Duration now) {
       found.settled.push_back(address);
     }
     busy = busy || !silent || connection.is_new;
-    if (!silent) connection.bytes_received = received;
+    if (!silent) connection.bytes_read = read;
     it = gone ? connections_.erase(it) : std::next(it);
   }
   next_ = now + std::max(busy ? options_.busy_period : options_.period,

@@ -39,14 +39,14 @@ class ConnectionGuard {
     absl::Duration period = absl::Milliseconds(25);
     absl::Duration busy_period = absl::Milliseconds(5);             // While any peer has sent more than a few bytes.
     absl::Duration period_per_connection = absl::Microseconds(20);  // A look at one that is silent takes 1 us.
-    int64_t alive = 256;  // Calls of one connection that take memory. A client may have 64 open ones.
+    int64_t alive = 128;  // Calls of one connection that take memory. A client may have 64 open ones.
     double resets = 100;  // Resets of one connection at once,
     double resets_per_second = 20;
     int64_t open = 64;  // Calls that a client may have open.
     absl::Duration new_at_least = absl::Milliseconds(5);
     absl::Duration new_at_most = absl::Seconds(1);
-    uint64_t useless_bytes = 64 << 10;  // Since its last call or message: pings and the like,
-    uint64_t message_bytes = 32 << 20;  // and while a call is open twice the largest message.
+    int64_t useless_bytes = 64 << 10;  // Since its last call or message: pings and the like,
+    int64_t message_bytes = 32 << 20;  // and while a call is open twice the largest message.
   };
   // Addresses of peers, ConnectionName::peer_address.
   struct Found {
@@ -70,18 +70,18 @@ class ConnectionGuard {
     absl::Duration added;
     bool is_new = true;
     bool ended = false;  // By Look(), but gRPC still works on what it has read from it.
-    uint64_t bytes_received = 0;
+    int64_t bytes_read = 0;
     int64_t resets_seen = 0;
     double resets_left = 0;
     absl::Duration filled;
     int64_t calls_and_messages = 0;
-    uint64_t useful_bytes = 0;  // Received up to the last of them.
+    int64_t useful_bytes = 0;  // Read up to the last of them.
   };
   using Counts = std::optional<StreamCounts::Counts>;
-  // What the connection does beyond its limits; null: nothing. `received`: bytes.
-  const char* Offence(Connection* connection, const Counts& counts, uint64_t received, absl::Duration now) const;
+  // What the connection does beyond its limits; null: nothing. `read`: bytes.
+  const char* Offence(Connection* connection, const Counts& counts, int64_t read, absl::Duration now) const;
   // Whether a new connection has proved itself. `counts` are not needed of one that has sent little.
-  bool IsSettled(const Connection& connection, const Counts& counts, uint64_t received, absl::Duration now) const;
+  bool IsSettled(const Connection& connection, const Counts& counts, int64_t received, absl::Duration now) const;
 
   const Options options_;
   absl::Duration next_ = -absl::InfiniteDuration();  // Time of the next look.

@@ -159,7 +159,7 @@ absl::StatusOr<std::shared_ptr<GrpcListener>> GrpcListener::Listen(const HostPor
     return absl::UnavailableError(absl::StrCat("cannot listen on ", name, ": ", strerror(error)));
   }
   listener->tls_ = tls;
-  listener->message_bytes_ = static_cast<uint64_t>(limits.message_bytes);
+  listener->message_bytes_ = limits.message_bytes;
   listener->most_files_ = MostFiles();
   listener->stop_ = eventfd(0, EFD_CLOEXEC);
   return listener;

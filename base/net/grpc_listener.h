@@ -51,8 +51,8 @@ class GrpcListener {
   std::vector<int> sockets_;
   int port_ = 0;
   bool tls_ = false;
-  uint64_t message_bytes_ = 0;  // The largest message.
-  int stop_ = -1;               // An eventfd.
+  int64_t message_bytes_ = 0;  // The largest message.
+  int stop_ = -1;              // An eventfd.
   int most_files_ = 0;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   RareLog too_many_;

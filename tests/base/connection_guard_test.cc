@@ -250,5 +250,28 @@ TEST(ConnectionGuard, AConnectionWithoutCallsIsNewForItsTimeAndNoLonger) {
   }));
 }
 
+// On a busy machine gRPC may read it much later.
+TEST(ConnectionGuard, WhatWaitsToBeReadHasBeenSent) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const int client = ConnectTo(ntohs(address.sin_port));
+  const int served = accept(listener, nullptr, nullptr);
+  ASSERT_GE(served, 0);
+  const std::string bytes(20'000, 'x');
+  ASSERT_EQ(send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  ConnectionGuard guard({.new_at_least = absl::Milliseconds(5), .new_at_most = absl::Seconds(3)});
+  absl::Duration now = absl::Seconds(1);
+  ASSERT_TRUE(guard.Add(served, now));
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).settled.empty());
+  std::string read(bytes.size(), ' ');
+  ASSERT_EQ(recv(served, read.data(), read.size(), MSG_WAITALL), static_cast<ssize_t>(read.size()));
+  EXPECT_TRUE(guard.Look(now += absl::Seconds(1)).settled.empty());
+  for (const int fd : {served, client, listener}) close(fd);
+}
+
 }  // namespace
 }  // namespace skein
