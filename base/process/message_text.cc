@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process/message_text.h"
 
+#include <cstdint>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,10 +25,20 @@ size_t CharacterBytes(absl::string_view text) {
   return bytes;
 }
 
-// U+0000 to U+001F, U+007F, and U+0080 to U+009F, which some terminals read as ESC and a letter.
+// Of a valid character.
+uint32_t CodePoint(absl::string_view character) {
+  const size_t bytes = character.size();
+  uint32_t code = bytes == 1 ? ByteAt(character, 0) : ByteAt(character, 0) & (0x7f >> bytes);
+  for (size_t i = 1; i < bytes; ++i) code = code << 6 | (ByteAt(character, i) & 0x3f);
+  return code;
+}
+
+// U+0000 to U+001F, U+007F, and U+0080 to U+009F, which some terminals read as ESC and a letter; what separates lines;
+// and what turns the direction of text around, so that it reads otherwise than it is (CVE-2021-42574).
 bool IsControl(absl::string_view character) {
-  const unsigned char lead = ByteAt(character, 0);
-  return lead < 0x20 || lead == 0x7f || (lead == 0xc2 && ByteAt(character, 1) < 0xa0);
+  const uint32_t code = CodePoint(character);
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
 void AppendEscaped(absl::string_view bytes, std::string* out) {

@@ -5,8 +5,9 @@
 
 #include "absl/strings/string_view.h"
 
-// Text that the user or a file gave, made safe for a terminal or a log: it can neither move the cursor nor begin a
-// line, and it is short (Escaped excepted, for paths that others read). A character is at most 4 bytes of UTF-8.
+// Text that the user or a file gave, made safe for a terminal or a log: it can neither move the cursor, nor begin a
+// line, nor turn the direction of text around, and it is short (Escaped excepted, for paths that others read). A
+// character is at most 4 bytes of UTF-8.
 namespace skein {
 
 // Characters of one argument, key or value that a message shows.

@@ -19,6 +19,17 @@ TEST(Shown, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(Shown("\xe4\xb8"), "\\xe4\\xb8");  // A character cut off.
 }
 
+TEST(Shown, EscapesWhatTurnsTheDirectionOfTextAround) {
+  EXPECT_EQ(Shown("a\u202eb"), "a\\xe2\\x80\\xaeb");
+  for (const char* const character : {"\u061c", "\u200e", "\u200f", "\u2028", "\u2029", "\u202a", "\u2066", "\u2069"}) {
+    EXPECT_EQ(Shown(character)[0], '\\') << Shown(character);
+  }
+  for (const char* const character :
+       {"\u061b", "\u200d", "\u2010", "\u2027", "\u202f", "\u2065", "\u206a", "שלום", "😀"}) {
+    EXPECT_EQ(Shown(character), character);
+  }
+}
+
 TEST(Escaped, CutsNothing) {
   const std::string path = "/" + std::string(5000, 'x');
   EXPECT_EQ(Escaped(path + "\x1b\n"), path + "\\x1b\\n");
