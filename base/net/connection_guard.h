@@ -80,7 +80,8 @@ class ConnectionGuard {
   using Counts = std::optional<StreamCounts::Counts>;
   // What the connection does beyond its limits; null: nothing. `read`: bytes.
   const char* Offence(Connection* connection, const Counts& counts, int64_t read, absl::Duration now) const;
-  // Whether a new connection has proved itself. `counts` are not needed of one that has sent little.
+  // Whether a new connection has proved itself. `counts` are not needed of one that has sent little. `received`: bytes,
+  // with those that wait in the kernel.
   bool IsSettled(const Connection& connection, const Counts& counts, int64_t received, absl::Duration now) const;
 
   const Options options_;
