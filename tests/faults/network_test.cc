@@ -114,6 +114,10 @@ TEST_F(FaultRow15, AnActorIsCutOffFromItsLearnerForFifteenSecondsAndComesBack) {
   ASSERT_TRUE(cluster_.WaitForStatus(LiveActors(2)));
   const double memory_before = actor.Memory(cluster_);
   const uint64_t env_steps = EnvSteps(cluster_);
+  // Between two iterations it has no ticket, and would have nothing to hold on to.
+  actor.proxy().Swallow(Direction::kToServer);
+  ASSERT_TRUE(WaitUntil([&] { return actor.Metric("skein_actor_queued_batches") >= 1; }, absl::Seconds(10),
+                        absl::Milliseconds(20)));
   const double cut = Now();
   actor.proxy().Swallow(Direction::kBoth);
   // It gives the connection up and holds on to what it has; the other one does the work meanwhile.
