@@ -38,34 +38,16 @@ TEST(ShippedConfigs, AllMakeARun) {
   }
 }
 
-// Clears what differs between the two of the quadruped: the bands of tilt and knees, and what knees and an unbroken
-// streak weigh.
-void ClearBands(v1::MujocoConfig* task) {
-  task->clear_upright_range();
-  task->clear_knee_range();
-  task->clear_streak_weight();
-  task->clear_knee_weight();
-}
-
-// What one learns there is to be compared with what the other does.
-TEST(ShippedConfigs, BothOfTheQuadrupedHaveTheSameTaskAndPhasesButForBands) {
+// What one learns there is to be compared with what the other does. Knees weigh more in the search.
+TEST(ShippedConfigs, BothOfTheQuadrupedEndWithTheSameTaskButForTheWeightOfKnees) {
   auto ars = Plan("configs/quadruped_stand_ars.yaml"), ppo = Plan("configs/quadruped_stand_ppo.yaml");
   ASSERT_TRUE(ars.ok()) << ars.status();
   ASSERT_TRUE(ppo.ok()) << ppo.status();
-  ClearBands(ars->config.mutable_env()->mutable_mujoco());
-  ClearBands(ppo->config.mutable_env()->mutable_mujoco());
+  EXPECT_GT(ars->config.phases_size(), 0);
+  EXPECT_GT(ppo->config.phases_size(), 0);
+  ars->config.mutable_env()->mutable_mujoco()->clear_knee_weight();
+  ppo->config.mutable_env()->mutable_mujoco()->clear_knee_weight();
   EXPECT_TRUE(MessageDifferencer::Equals(ars->config.env(), ppo->config.env()));
-  ASSERT_EQ(ars->config.phases_size(), 2);
-  ASSERT_EQ(ppo->config.phases_size(), 2);
-  for (int i = 0; i < 2; ++i) {
-    v1::PhaseConfig of_ars = ars->config.phases(i), of_ppo = ppo->config.phases(i);
-    of_ars.clear_until_steps();
-    of_ppo.clear_until_steps();
-    ClearBands(of_ars.mutable_set()->mutable_env()->mutable_mujoco());
-    ClearBands(of_ppo.mutable_set()->mutable_env()->mutable_mujoco());
-    if (i == 0) of_ars.mutable_set()->mutable_env()->mutable_mujoco()->clear_reset_noise_scale();
-    EXPECT_TRUE(MessageDifferencer::Equals(of_ars, of_ppo)) << "phase " << i + 1;
-  }
 }
 
 }  // namespace
