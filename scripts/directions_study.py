@@ -11,7 +11,8 @@
 Each run is a `skein train` and, for each of its checkpoints, a `skein eval` with episodes that it did not train on. What
 is finished has its line in a CSV below --data and is not done again; a run that was interrupted goes on from its last
 checkpoint. After each run the tables in the documents are written anew, between their marks. --tables only does that.
---only NAME,NAME, --seeds and --steps make a study smaller, for a try; rows of another --steps do not count.
+--only NAME,NAME, --seeds and --steps make a study smaller, for a try. Rows and runs of other --steps, of another --set or
+of a configuration that has changed since do not count.
 """
 
 import argparse
@@ -52,18 +53,19 @@ TASKS = [
     Task("humanoid", 6000, 142600, 2000000, "6,000 in 10 core-hours", seeds=3),
 ]
 RUN_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "return_mean", "to_threshold_steps",
-              "to_threshold_episodes", "to_threshold_seconds", "cores", "digest"]
+              "to_threshold_episodes", "to_threshold_seconds", "cores", "digest", "settings"]
 QUADRUPED_FIELDS = ["name", "seed", "steps", "env_steps", "seconds", "episodes", "stood", "after_push", "in_bands",
-                    "in_bands_after_push", "digest"]
+                    "in_bands_after_push", "digest", "settings"]
 EPISODES_FIELDS = ["name", "seed", "steps", "num_envs", "num_dirs", "env_steps", "updates", "return_mean", "stood",
-                   "to_half_steps", "digest"]
+                   "to_half_steps", "digest", "settings"]
 # One push of 0.5 m/s before decision 998 to 1,002, at six seconds; then six seconds to stand again. A second push would
 # come before decision 1,996 at the earliest.
 PUSH = ["env.max_episode_steps=1990", "env.mujoco.push_speed=0.5", "env.mujoco.push_interval_range=[5.99, 6.01]"]
 QUIET = ["env.mujoco.push_speed=0"]
 # The task of the first phase all along: phases end by env steps, and so after other numbers of updates in each run.
-ONE_TASK = ["phases=[]", *QUIET, "env.mujoco.height_range=[0.3, 0.6]", "env.mujoco.upright_range=[0.8, 1]",
-            "env.mujoco.knee_range=[0, 1.2]", "env.mujoco.reset_noise_scale=0.2"]
+ONE_TASK = ["phases=[]", *QUIET, "env.mujoco.height_range=[0.3, 0.6]", "env.mujoco.upright_range=[0.80, 1.0]",
+            "env.mujoco.knee_range=[0, 1.2]", "env.mujoco.fall_height=0.22", "env.mujoco.healthy_reward=0.6",
+            "env.mujoco.posture_weight=2.5", "env.mujoco.reset_noise_scale=0.2", "directions.episode_length=250"]
 ONE_TASK_STEPS = 4000000
 HALF = 0.5  # Share of the crouches that stand.
 EPISODES_A_DIRECTION, DIRECTIONS = (1, 4, 16, 64, 256), (4, 8, 16, 32, 64, 128)
@@ -103,18 +105,37 @@ def add_row(path, fields, row):
 
 
 def default_steps(config):
-    return int(re.search(r"^total_steps: (\d+)", (ROOT / config).read_text(), re.M).group(1))
+    return int(re.search(r"^total_steps: (\d+)", config.read_text(), re.M).group(1))
 
 
-def train(arguments, name, config, seed, steps, interval, more=()):
+def config_of(arguments, name):
+    if arguments.study == "tasks":
+        return ROOT / f"configs/{name}_ars.yaml"
+    return ROOT / f"configs/quadruped_stand_{name if arguments.study == 'quadruped' else 'ars'}.yaml"
+
+
+def settings_of(arguments, name):
+    """What is set besides the configuration."""
+    if arguments.study != "episodes":
+        return arguments.set
+    num_dirs, num_envs = directions_and_episodes(name)
+    return [*ONE_TASK, f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}", "directions.dir_chunk=1",
+            f"ars.top_dirs={max(1, num_dirs // 4)}", *arguments.set]
+
+
+def directions_and_episodes(name):
+    return map(int, name.split("x"))
+
+
+def train(arguments, run, name, seed, steps, interval):
     """One run to its end; its folder."""
-    command = [arguments.bin / "skein", "train", "--config", ROOT / config, "--seed", seed, "--name", name, "--no-eval",
-               "--runs-dir", arguments.runs, "--steps", steps, "--set", f"checkpoint.interval_steps={interval}", "--set",
-               "checkpoint.keep=1000000"]
-    for setting in [*more, *arguments.set]:
+    command = [arguments.bin / "skein", "train", "--config", config_of(arguments, name), "--seed", seed, "--name", run,
+               "--no-eval", "--runs-dir", arguments.runs, "--steps", steps, "--set",
+               f"checkpoint.interval_steps={interval}", "--set", "checkpoint.keep=1000000"]
+    for setting in settings_of(arguments, name):
         command += ["--set", setting]
     learning_study.run(command)
-    return arguments.runs / name
+    return arguments.runs / run
 
 
 def checkpoints(folder):
@@ -142,8 +163,8 @@ def reached(row, env_steps, checkpoint, seconds):
 
 
 def task_row(arguments, task, seed, steps):
-    name = f"directions-{task.config}-s{seed}-{steps}"
-    folder = train(arguments, name, f"configs/{task.config}_ars.yaml", seed, steps, arguments.interval or task.interval)
+    run = f"directions-{task.config}-s{seed}-{steps}"
+    folder = train(arguments, run, task.config, seed, steps, arguments.interval or task.interval)
     seconds = learning_study.seconds_at(folder)
     row = {"name": task.config, "seed": seed, "steps": steps, "cores": CORES, "to_threshold_steps": "",
            "to_threshold_episodes": "", "to_threshold_seconds": ""}
@@ -167,25 +188,24 @@ def task_row(arguments, task, seed, steps):
 
 
 def quadruped_row(arguments, kind, seed, steps):
-    name = f"quadruped-{kind}-s{seed}-{steps}"
-    folder = train(arguments, name, f"configs/quadruped_stand_{kind}.yaml", seed, steps, arguments.interval or 1000000)
+    run = f"quadruped-{kind}-s{seed}-{steps}"
+    folder = train(arguments, run, kind, seed, steps, arguments.interval or 1000000)
     newest = checkpoints(folder)[-1]
     count = arguments.episodes or EPISODES
     quiet, pushed = play(arguments, newest, count, QUIET), play(arguments, newest, count, PUSH)
     seconds = learning_study.seconds_at(folder)
     return {"name": kind, "seed": seed, "steps": steps, "env_steps": quiet["env_steps"],
             "seconds": round(seconds[quiet["env_steps"]], 1), "episodes": episodes_of(newest),
-            "stood": quiet["metrics_mean"]["stood"], "after_push": pushed["metrics_mean"]["stood"],
-            "in_bands": quiet["metrics_mean"]["stood_in_bands"],
-            "in_bands_after_push": pushed["metrics_mean"]["stood_in_bands"], "digest": quiet["digest"]}
+            **{name: round(result["metrics_mean"][metric], 4)
+               for name, result, metric in (("stood", quiet, "stood"), ("after_push", pushed, "stood"),
+                                            ("in_bands", quiet, "stood_in_bands"),
+                                            ("in_bands_after_push", pushed, "stood_in_bands"))},
+            "digest": quiet["digest"]}
 
 
 def episodes_row(arguments, name, seed, steps):
-    num_dirs, num_envs = map(int, name.split("x"))
-    folder = train(arguments, f"episodes-{name}-s{seed}-{steps}", "configs/quadruped_stand_ars.yaml", seed, steps,
-                   arguments.interval or 250000,
-                   [*ONE_TASK, f"directions.num_dirs={num_dirs}", f"directions.num_envs={num_envs}",
-                    "directions.dir_chunk=1", "directions.episode_length=250", f"ars.top_dirs={max(1, num_dirs // 4)}"])
+    num_dirs, num_envs = directions_and_episodes(name)
+    folder = train(arguments, f"episodes-{name}-s{seed}-{steps}", name, seed, steps, arguments.interval or 250000)
     row = {"name": name, "seed": seed, "steps": steps, "num_envs": num_envs, "num_dirs": num_dirs, "to_half_steps": ""}
     all_of_them = checkpoints(folder)
     for checkpoint in all_of_them:
@@ -211,7 +231,7 @@ def mean(rows, field):
 def median_of_reached(rows, field):
     """The median over all, of whom those that never got there come last."""
     values = sorted(float(row[field]) if row[field] != "" else float("inf") for row in rows)
-    middle = statistics.median_low(values)
+    middle = statistics.median(values)
     return "never" if middle == float("inf") else f"{middle:,.0f}"
 
 
@@ -223,8 +243,8 @@ def median_core_hours(rows):
     """To the threshold, as median_of_reached()."""
     reached = [float("inf") if row["to_threshold_seconds"] == "" else core_hours(row["to_threshold_seconds"], row)
                for row in rows]
-    middle = statistics.median_low(reached)
-    return "never" if middle == float("inf") else f"{middle:,.2f}"
+    middle = statistics.median(reached)
+    return "never" if middle == float("inf") else f"{middle:,.3f}"
 
 
 def task_table(rows):
@@ -245,7 +265,7 @@ def task_table(rows):
             f"{median_of_reached(mine, 'to_threshold_episodes')} | {count(task.paper_episodes)} | "
             f"{median_of_reached(mine, 'to_threshold_steps')} | {median_of_reached(mine, 'to_threshold_seconds')} | "
             f"{median_core_hours(mine)} | {count(mean(mine, 'return_mean'))} +- {deviation:,.0f} | "
-            f"{count(mean(mine, 'env_steps'))} | {whole:,.2f} | {task.bar} |")
+            f"{count(mean(mine, 'env_steps'))} | {whole:,.3f} | {task.bar} |")
     return lines
 
 
@@ -317,11 +337,7 @@ def do_one(arguments, name, seed, steps):
 def steps_of(arguments, name):
     if arguments.steps:
         return arguments.steps
-    if arguments.study == "tasks":
-        return default_steps(f"configs/{name}_ars.yaml")
-    if arguments.study == "quadruped":
-        return default_steps(f"configs/quadruped_stand_{name}.yaml")
-    return ONE_TASK_STEPS
+    return ONE_TASK_STEPS if arguments.study == "episodes" else default_steps(config_of(arguments, name))
 
 
 def seeds_of(arguments, name):
@@ -341,15 +357,19 @@ def main():
     if unknown:
         sys.exit(f"--only {','.join(unknown)}: want some of {', '.join(study_names(arguments.study))}")
 
+    digests = {name: learning_study.settings_digest(config_of(arguments, name), steps_of(arguments, name),
+                                                    settings_of(arguments, name))
+               for name in study_names(arguments.study)}
+
     def counted():
-        return [row for row in read_rows(path) if int(row["steps"]) == steps_of(arguments, row["name"])]
+        return [row for row in read_rows(path) if row["settings"] == digests.get(row["name"])]
 
     most = max(seeds_of(arguments, name) for name in names)
     todo = [(name, seed) for seed in range(1, most + 1) for name in names
             if seed <= seeds_of(arguments, name)
             and not any(row["name"] == name and int(row["seed"]) == seed for row in counted())]
     for done, (name, seed) in enumerate([] if arguments.tables else todo, 1):
-        row = do_one(arguments, name, seed, steps_of(arguments, name))
+        row = {**do_one(arguments, name, seed, steps_of(arguments, name)), "settings": digests[name]}
         add_row(path, fields, row)
         write_table(arguments.documents / document, arguments.study, table(counted()))
         print(f"[{done}/{len(todo)}] {row}", file=sys.stderr, flush=True)

@@ -4,6 +4,7 @@
 import csv
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -96,7 +97,7 @@ class Study(unittest.TestCase):
                          ("200", "20", "3.0"))
         self.assertEqual((row["return_mean"], row["digest"]), ("400.0", "d200"))
         table = self.expect_only_the_table_changed("directions.md", "tasks")
-        hours = f"{3 * len(os.sched_getaffinity(0)) / 3600:.2f}"
+        hours = f"{3 * len(os.sched_getaffinity(0)) / 3600:.3f}"
         self.assertIn(f"| swimmer | 2 | 355 | 2 of 2 | 20 | 427 | 200 | 3 | {hours} | 400 +- 0 | 200 | {hours} | 355 |",
                       table)
         self.assertIn("| humanoid | 0 | 6,000 |", "\n".join(table))
@@ -119,6 +120,12 @@ class Study(unittest.TestCase):
         self.assertIn("| 0 of 1 | never |",
                       self.run_study("tasks", "--only", "swimmer", "--seeds", "1", "--steps", "100").stdout)
 
+    def test_rows_of_other_settings_do_not_count(self):
+        words = ["tasks", "--only", "swimmer", "--seeds", "1", "--steps", "200"]
+        self.assertEqual(self.run_study(*words, "--set", "ars.step_size=1").returncode, 0)
+        self.assertIn("| swimmer | 0 |", self.run_study(*words, "--tables").stdout)
+        self.assertIn("| swimmer | 1 |", self.run_study(*words, "--set", "ars.step_size=1", "--tables").stdout)
+
     def test_quadruped_is_evaluated_with_and_without_pushes(self):
         for _ in range(2):
             done = self.run_study("quadruped", "--seeds", "1", "--steps", "1000000")
@@ -140,6 +147,15 @@ class Study(unittest.TestCase):
         table = self.expect_only_the_table_changed("quadruped.md", "episodes")
         self.assertIn("| 8x4 | 1 | 1,000 | 2 | 2,000 | 1.000 | 500 |", table)
         self.assertIn("| 16x1 | 0 | | | not measured | | |", table)
+
+    def test_episodes_are_compared_in_the_first_phase_of_the_configuration(self):
+        configuration = (ROOT / "configs/quadruped_stand_ars.yaml").read_text()
+        first = re.search(r"^phases:\n(  - until_steps.*?)(?=^  - until_steps)", configuration, re.M | re.S).group(1)
+        settings = {(name, value.strip()) for name, value in re.findall(r"^ {6}([a-z_.]+): ([^#\n]+)", first, re.M)}
+        self.run_study("episodes", "--only", "4x1", "--seeds", "1", "--steps", "1000")
+        given = {tuple(word.split("=")) for word in re.findall(r"--set (\S+=(?:\[[^]]*\]|\S+))", self.calls()[0])}
+        self.assertGreater(len(settings), 5)
+        self.assertEqual(settings - given, {("ars.top_dirs", "8")})
 
     def test_names_that_are_none_are_refused(self):
         refused = self.run_study("tasks", "--only", "swimmer,walker")
