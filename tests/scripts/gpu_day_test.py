@@ -4,12 +4,15 @@
 
     gpu_day_test.py SKEIN_BENCH
 """
+import contextlib
+import io
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
@@ -112,6 +115,19 @@ class GpuDay(unittest.TestCase):
         self.assertNotIn("Traceback", done.stderr)
         self.assertIn("| device | products and copies | cannot be started: Permission denied |", text)
         self.assertGreater(len(result["steps"]), 5)
+
+    def test_a_build_that_fails_is_neither_tested_nor_measured(self):
+        def step(day, group, name, command, *_, **__):
+            failed = {"failed": "exit code 1: no space"} if name == "build" else {}
+            day.steps.append({"group": group, "name": name, "command": str(command), "commit": "c", **failed})
+
+        (self.folder / "skein-bench").write_text("of an earlier commit")
+        with unittest.mock.patch.object(gpu_day.Day, "step", step), contextlib.redirect_stdout(io.StringIO()) as text:
+            code = gpu_day.main(["--dry-run", "--out", str(self.folder / "day"), "--build", str(self.folder)])
+        self.assertEqual(code, 1)
+        steps = json.loads((self.folder / "day.json").read_text())["steps"]
+        self.assertEqual([step["name"] for step in steps], ["libraries", "configure", "build"])
+        self.assertIn("| build | build | exit code 1: no space |", text.getvalue())
 
     def test_a_gpu_is_as_busy_as_in_its_busiest_window_or_as_the_measurement_says(self):
         gpus = gpu_day.Gpus.__new__(gpu_day.Gpus)
