@@ -14,7 +14,8 @@ Spread SpreadOf(const std::vector<double>& values) {
   Spread spread;
   if (values.empty()) return spread;
   const double n = static_cast<double>(values.size());
-  for (double value : values) spread.mean += value / n;
+  for (double value : values) spread.mean += value;
+  spread.mean /= n;
   double variance = 0;
   for (double value : values) variance += (value - spread.mean) * (value - spread.mean) / n;
   spread.deviation = std::sqrt(variance);
