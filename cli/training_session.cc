@@ -170,8 +170,9 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
   const auto booking = Book(options, *plan, stop);
   if (!booking.ok()) {
     const bool too_much = absl::IsInvalidArgument(booking.status());
-    return ReportAndExitCode(command.c_str(),
-                             too_much ? InFile(options.config_path, booking.status()) : booking.status());
+    return ReportAndExitCode(command.c_str(), too_much
+                                                  ? Located(options.config_path, options.overrides, booking.status())
+                                                  : booking.status());
   }
   const auto directory = RunDirectory::Open(options.runs_dir, plan->config, plan->resume);
   if (!directory.ok()) return ReportAndExitCode(command.c_str(), directory.status());

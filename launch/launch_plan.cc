@@ -197,17 +197,20 @@ absl::Status CheckSizes(const LaunchOptions& options, const v1::RunConfig& recip
 }
 
 // What every plan needs of a resolved configuration.
-absl::Status CheckConfig(const v1::RunConfig& config, const std::string& config_path, uint32_t learners) {
+absl::Status CheckConfig(const v1::RunConfig& config, const LaunchOptions& options) {
   const auto spec = FindEnvSpec(config.env().id(), MakeEnvOptions(config.env()));
   if (!spec.ok()) return spec.status();
-  if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return InFile(config_path, status);
+  const auto located = [&](const absl::Status& status) {
+    return Located(options.config_path, AllOverrides(options), status);
+  };
+  if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return located(status);
   if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
   if (SearchesDirections(config)) {
-    if (absl::Status status = CheckSearch(config, *spec); !status.ok()) return InFile(config_path, status);
-    if (absl::Status status = CheckLearners(config, learners); !status.ok()) return status;
+    if (absl::Status status = CheckSearch(config, *spec); !status.ok()) return located(status);
+    if (absl::Status status = CheckLearners(config, options.learners); !status.ok()) return status;
   }
-  if (rollout.num_envs() / rollout.envs_per_runner() < learners) return TooFewGroups(rollout, learners);
+  if (rollout.num_envs() / rollout.envs_per_runner() < options.learners) return TooFewGroups(rollout, options.learners);
   return absl::OkStatus();
 }
 
@@ -234,8 +237,7 @@ absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::
   auto config = LoadRunConfig(options.config_path, AllOverrides(options), groups, recipe);
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
-  if (absl::Status status = CheckConfig(plan.config, options.config_path, options.learners); !status.ok())
-    return status;
+  if (absl::Status status = CheckConfig(plan.config, options); !status.ok()) return status;
   plan.learners = options.learners;
   plan.on_device = true;
   plan.notes.push_back(DeviceNote(plan.config));
@@ -331,8 +333,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
 
-  if (absl::Status status = CheckConfig(plan.config, options.config_path, options.learners); !status.ok())
-    return status;
+  if (absl::Status status = CheckConfig(plan.config, options); !status.ok()) return status;
   KeepExternalSpec(&plan.config);
   plan.learners = options.learners;
   const v1::RolloutConfig& rollout = plan.config.rollout();

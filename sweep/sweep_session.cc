@@ -131,7 +131,8 @@ absl::Status Session::TakePlaces(const LaunchPlan& plan) {
   if (!places_.launcher.empty() || places_.slots == 0) return absl::OkStatus();
   auto booking =
       DivideMachine(file_.config.name(), terms_.share, terms_.asked, terms_.device, options_.slots == "auto", &places_);
-  if (!booking.ok()) return terms_.share.empty() ? booking.status() : InFile(options_.space_path, booking.status());
+  if (!booking.ok())
+    return terms_.share.empty() ? booking.status() : Located(options_.space_path, {}, booking.status());
   booking_ = *std::move(booking);
   return absl::OkStatus();
 }

@@ -76,7 +76,9 @@ absl::Status CheckGradientParts(const v1::RunConfig& config) {
 
 }  // namespace
 
-absl::Status InFile(const std::string& path, const absl::Status& status) { return LocateInFile(path, status); }
+absl::Status Located(const std::string& path, const std::vector<std::string>& overrides, const absl::Status& status) {
+  return Locate(path, overrides, status);
+}
 
 absl::Status MergeYaml(const std::string& text, const std::string& source, v1::RunConfig* config) {
   return MergeSettings(text, source, config);
@@ -151,7 +153,8 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::
   }
   const v1::RunConfig given = config;
   ApplyDefaults(&config);
-  if (absl::Status status = TakeSizesFromDirections(given, &config); !status.ok()) return InFile(path, status);
+  if (absl::Status status = TakeSizesFromDirections(given, &config); !status.ok())
+    return Located(path, overrides, status);
   return config;
 }
 
@@ -160,7 +163,7 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::
   absl::StatusOr<v1::RunConfig> config = ReadRunConfig(path, overrides, base);
   if (!config.ok()) return config.status();
   Resolve(env_groups, &*config);
-  if (absl::Status status = ValidateRunConfig(*config); !status.ok()) return InFile(path, status);
+  if (absl::Status status = ValidateRunConfig(*config); !status.ok()) return Located(path, overrides, status);
   return config;
 }
 

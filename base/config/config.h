@@ -35,13 +35,13 @@ absl::StatusOr<v1::RunConfig> ReadRunConfig(const std::string& path, const std::
 
 // ReadRunConfig -> num_envs (0 becomes env_groups x envs_per_runner) -> name
 // (empty becomes <env>-s<seed>) -> validation. NotFound, InvalidArgument: as above, or the file cannot be read. An
-// error of several settings has the place of the first of them that the file has.
+// error of several settings is Located().
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path, const std::vector<std::string>& overrides,
                                             uint32_t env_groups, const v1::RunConfig& base = {});
 
-// `status`, which names settings of the file at `path`, with the place of the first of them that the file has:
-// InvalidArgument "path:line:column: message". An empty path changes nothing.
-absl::Status InFile(const std::string& path, const absl::Status& status);
+// `status`, which names settings, with the place of the first of them that one of `overrides` ("a.b=c") or the file at
+// `path` sets: InvalidArgument "--set a.b=c: message" or "path:line:column: message". An empty path changes nothing.
+absl::Status Located(const std::string& path, const std::vector<std::string>& overrides, const absl::Status& status);
 
 // The whole configuration as YAML with each key once. MergeYaml reads it back to an equal message.
 std::string ToYaml(const v1::RunConfig& config);

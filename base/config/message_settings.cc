@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/config/message_settings.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "base/config/config_reflection.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
@@ -74,6 +77,17 @@ void SetDefaults(Message* message, const std::string& path) {
   }
 }
 
+// The last of `overrides` that sets what `word` names: a setting by its path, or all phases. Null: none does.
+const std::string* OverrideOf(absl::string_view word, const std::vector<std::string>& overrides) {
+  if (!absl::StrContains(word, '.') && word != "phases") return nullptr;
+  const auto sets = [word](const std::string& assignment) {
+    const std::string key = assignment.substr(0, assignment.find('='));
+    return absl::StripAsciiWhitespace(key) == word;
+  };
+  const auto found = std::find_if(overrides.rbegin(), overrides.rend(), sets);
+  return found == overrides.rend() ? nullptr : &*found;
+}
+
 void EmitMessage(const Message& message, YAML::Emitter* out) {
   const Reflection* reflection = message.GetReflection();
   *out << YAML::BeginMap;
@@ -110,15 +124,24 @@ void EmitMessage(const Message& message, YAML::Emitter* out) {
 
 }  // namespace
 
-absl::Status LocateInFile(const std::string& path, const absl::Status& status) {
+absl::Status Locate(const std::string& path, const std::vector<std::string>& overrides, const absl::Status& status) {
   if (path.empty()) return status;
-  const Source source{path, true};
   const std::string message(status.message());
+  const Source file{path, true};
   const auto text = ReadFile(path, kMaxSettingsBytes);
   if (!text.ok()) return text.status();
-  const auto root = ParseYaml(*text, source);
+  const auto root = ParseYaml(*text, file);
   if (!root.ok()) return root.status();
-  return source.Error(FindNamed(*root, message), message);
+  // What a phase sets is in the list of phases, wherever that is.
+  const bool of_phases = absl::StartsWith(message, "phases[");
+  const std::vector<absl::string_view> words = absl::StrSplit(message, absl::ByAnyChar(" (),:;["));
+  for (const absl::string_view word : absl::MakeConstSpan(words).first(of_phases ? 1 : words.size())) {
+    if (const std::string* const override = OverrideOf(word, overrides); override != nullptr) {
+      return Source{absl::StrCat("--set ", Shown(*override)), false}.Error(YAML::Mark::null_mark(), message);
+    }
+    if (!FindNamed(*root, std::string(word)).is_null()) break;
+  }
+  return file.Error(FindNamed(*root, message), message);
 }
 
 absl::Status MergeSettings(const std::string& text, const std::string& source_name, Message* message) {

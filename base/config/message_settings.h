@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "google/protobuf/message.h"
@@ -14,11 +15,11 @@ namespace skein {
 
 inline constexpr uint64_t kMaxSettingsBytes = 1 << 20;  // Of a file.
 
-// As MergeYaml, ApplyOverride, ApplyDefaults, InFile and ToYaml.
+// As MergeYaml, ApplyOverride, ApplyDefaults, Located and ToYaml.
 absl::Status MergeSettings(const std::string& text, const std::string& source, google::protobuf::Message* message);
 absl::Status OverrideSetting(const std::string& assignment, google::protobuf::Message* message);
 void SetDefaultSettings(google::protobuf::Message* message);
-absl::Status LocateInFile(const std::string& path, const absl::Status& status);
+absl::Status Locate(const std::string& path, const std::vector<std::string>& overrides, const absl::Status& status);
 std::string SettingsYaml(const google::protobuf::Message& message);
 
 }  // namespace skein

@@ -95,7 +95,7 @@ absl::StatusOr<v1::FitConfig> LoadFitConfig(const std::string& path, const std::
     if (absl::Status s = OverrideSetting(assignment, &config); !s.ok()) return s;
   }
   SetDefaultSettings(&config);
-  if (absl::Status s = ValidateFitConfig(config); !s.ok()) return LocateInFile(path, s);
+  if (absl::Status s = ValidateFitConfig(config); !s.ok()) return Locate(path, overrides, s);
   return config;
 }
 

@@ -61,14 +61,16 @@ TEST(DirectionRules, OnADeviceAllAreOneChunkUnlessAnotherIsGiven) {
   EXPECT_EQ(some->directions().dir_chunk(), 8u);
 }
 
-// Of several settings, the first that is in the file.
-TEST(DirectionRules, ErrorsHaveThePlaceInTheFile) {
+// Of several settings, the first that is in the file or on the command line.
+TEST(DirectionRules, ErrorsHaveThePlaceOfTheMistake) {
   const std::string path = testing::TempDir() + "/direction_rules_test.yaml";
   ASSERT_TRUE(WriteFileSynced(path, "directions:\n  num_dirs: 8\nars:\n  top_dirs: 9\n").ok());
   EXPECT_EQ(LoadRunConfig(path, {}, 1).status().message(),
             path + ":4:13: ars.top_dirs (9) must not exceed directions.num_dirs (8)");
   EXPECT_THAT(std::string(LoadRunConfig(path, {"ars.top_dirs=10", "directions.dir_chunk=3"}, 1).status().message()),
-              StartsWith(path + ":2:13: directions.dir_chunk (3) must divide directions.num_dirs (8)"));
+              StartsWith("--set directions.dir_chunk=3: directions.dir_chunk (3) must divide directions.num_dirs (8)"));
+  EXPECT_EQ(LoadRunConfig(path, {"directions.num_dirs=4"}, 1).status().message(),
+            path + ":4:13: ars.top_dirs (9) must not exceed directions.num_dirs (4)");
   std::filesystem::remove(path);
 }
 
