@@ -28,13 +28,14 @@ std::vector<std::vector<KeyJudgement>> JudgeRows(const NetWeights& weights, cons
 // at least.
 uint32_t EndOfRowsTogether(const NetLayout& layout, const SequenceBatch& batch, uint32_t first);
 
-// From where on a key is anomalous: below `probability`, or `top_g` or more keys were more probable.
+// From where on a key is anomalous: below `probability`, or `top_g` or more keys were more probable. An unknown one is.
 struct Limits {
   v1::DetectRule rule = v1::DETECT_RULE_PROBABILITY;
   double probability = 0;
   uint32_t top_g = 1;
 
   bool IsAnomalous(const KeyJudgement& key) const {
+    if (key.unknown) return true;
     return rule == v1::DETECT_RULE_TOP_G ? key.rank >= top_g : key.probability < probability;
   }
 };

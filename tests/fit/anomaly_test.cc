@@ -30,13 +30,17 @@ TEST(ChooseLimits, LetsNoMoreHeldOutSequencesBeAnomalousThanAllowed) {
 }
 
 TEST(ChooseLimits, FindsUnknownKeysAnomalousInAnyCase) {
-  const KeyJudgement unknown{0, 20};
+  const KeyJudgement unknown{0, 20, true};
   for (const auto& scores : {kScores, std::vector<HeldOutScore>{{0, 20, 100}}, std::vector<HeldOutScore>{}}) {
     Limits limits = ChooseLimits(Detect(0), scores, 20).limits;
     EXPECT_TRUE(limits.IsAnomalous(unknown));
     limits.rule = v1::DETECT_RULE_TOP_G;
     EXPECT_TRUE(limits.IsAnomalous(unknown));
   }
+  Limits all;  // More than there are keys.
+  all.rule = v1::DETECT_RULE_TOP_G;
+  all.top_g = 100;
+  EXPECT_TRUE(all.IsAnomalous(unknown));
 }
 
 TEST(ChooseLimits, LeavesOutSequencesWithUnknownKeys) {
