@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/config/message_settings.h"
 #include "base/config/resume_mode.h"
@@ -33,7 +34,7 @@ namespace skein {
 namespace {
 
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(50);
-constexpr absl::Duration kToFail = absl::Milliseconds(200);
+constexpr absl::Duration kToFail = absl::Seconds(5);   // For the cause, on a busy machine.
 constexpr absl::Duration kToStop = absl::Seconds(60);  // A step and a checkpoint.
 constexpr absl::Duration kToSay = absl::Seconds(10);
 
@@ -67,6 +68,9 @@ class FitGroup {
   };
   // The first rank that ended with a code that is not 0, or any with 0 once all have ended; nullopt while they run.
   std::optional<Ended> Look();
+  // As Look(), which must not be nullopt, once there is a code other than that of ranks that only lost another one,
+  // once all have ended, or after kToFail.
+  Ended AwaitCause();
   // What the rank wrote last.
   std::string LastLine(uint32_t rank) const;
   void Signal(int signal_number) {
@@ -78,6 +82,8 @@ class FitGroup {
   void Stop(int signal_number);
 
  private:
+  // What the ranks are to train. Rank 0 writes config.yaml, once it knows that the folder's training may go on with it.
+  std::string ConfigPath() const { return absl::StrCat(options_.run_directory, "/config.ranks.yaml"); }
   std::string LogOf(uint32_t rank) const { return absl::StrCat(options_.run_directory, "/rank-", rank, ".log"); }
 
   const uint32_t ranks_;
@@ -90,7 +96,8 @@ absl::Status FitGroup::Start(ResumeMode resume) {
   const auto listener = ListenOn("127.0.0.1", 0, 1);
   if (!listener.ok()) return listener.status();
   close(listener->descriptor);  // Rank 0 takes the port.
-  const std::string config_path = absl::StrCat(options_.run_directory, "/config.yaml");
+  if (absl::Status s = WriteFileAtomically(ConfigPath(), SettingsYaml(options_.config)); !s.ok()) return s;
+  const std::string config_path = ConfigPath();
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   for (uint32_t rank = 0; rank < ranks_; ++rank) {
@@ -104,6 +111,7 @@ absl::Status FitGroup::Start(ResumeMode resume) {
                   "--port",      absl::StrCat(options_.port),
                   "--http-port", absl::StrCat(options_.http_port),
                   "--claimed",   "--exit-with-parent"};
+    if (!options_.log_json.empty()) spawn.argv.insert(spawn.argv.end(), {"--log-json", options_.log_json});
     if (!options_.coordinator.empty()) {
       spawn.argv.insert(spawn.argv.end(), {"--coordinator", options_.coordinator});
     }
@@ -132,11 +140,22 @@ std::optional<FitGroup::Ended> FitGroup::Look() {
   return all_ended ? std::optional<Ended>(Ended()) : std::nullopt;
 }
 
+FitGroup::Ended FitGroup::AwaitCause() {
+  const absl::Duration until = MonotonicNow() + kToFail;
+  for (;;) {
+    const Ended ended = *Look();
+    bool all_ended = true;
+    for (const auto& process : processes_) all_ended &= process->Poll().has_value();
+    if (ended.code != kExitTryAgain || all_ended || MonotonicNow() > until) return ended;
+    absl::SleepFor(kBetweenLooks);
+  }
+}
+
 std::string FitGroup::LastLine(uint32_t rank) const {
   const auto log = ReadFile(LogOf(rank));
   if (!log.ok()) return std::string(log.status().message());
   const std::vector<std::string> lines = absl::StrSplit(*log, '\n', absl::SkipWhitespace());
-  return lines.empty() ? "it said nothing" : lines.back();
+  return lines.empty() ? "it said nothing" : std::string(absl::StripPrefix(lines.back(), "skein fit: "));
 }
 
 void FitGroup::Stop(int signal_number) {
@@ -163,10 +182,6 @@ absl::Status RunFitGroup(uint32_t ranks, const FitOptions& options, ShutdownSign
     std::printf("moved what was in %s to %s\n", options.run_directory.c_str(), claimed->moved_to().c_str());
     std::fflush(stdout);
   }
-  if (absl::Status s = WriteFileAtomically(options.run_directory + "/config.yaml", SettingsYaml(options.config));
-      !s.ok()) {
-    return s;
-  }
   FitGroup group(ranks, options);
   RestartBudget budget{3, absl::Minutes(1)};
   if (absl::Status s = group.Start(options.resume); !s.ok()) return s;
@@ -181,18 +196,23 @@ absl::Status RunFitGroup(uint32_t ranks, const FitOptions& options, ShutdownSign
     if (!ended) continue;
     if (ended->code == 0) return absl::OkStatus();
     if (ended->is_lost()) {
-      absl::SleepFor(kToFail);  // For the cause, if this rank only lost another one.
-      ended = group.Look();
+      ended = group.AwaitCause();
       stopping |= shutdown->signalled();  // A terminal's signal reaches the ranks, too, and perhaps first.
     }
-    const bool has_said_why = stopping && ended->code == kExitTryAgain && group.WaitForFirst() == kExitTryAgain;
+    // A rank that has nothing left to do may be ended by the signal itself while rank 0 still writes or says why it
+    // stops.
+    const bool may_have_said_why = !ended->is_lost() || stopping;
+    const std::optional<int> first_code = may_have_said_why ? group.WaitForFirst() : std::nullopt;
+    const bool has_said_why = ended->is_lost() && first_code == kExitTryAgain;
+    if (ended->is_lost() && first_code == 0) return absl::OkStatus();
     group.Stop(SIGKILL);
     if (has_said_why) EndProcess(kExitTryAgain);
     if (stopping && ended->code == 128 + SIGTERM) {  // Its program was still being loaded.
       return absl::CancelledError("stopped on request before the training began");
     }
     if (!ended->is_lost()) {
-      if (ended->rank == 0) EndProcess(ended->code);
+      // Rank 0 has said why, unless the cause is this rank's own.
+      if (ended->rank == 0 || first_code == ended->code) EndProcess(ended->code);
       return absl::Status(CodeOf(ended->code), absl::StrCat("rank ", ended->rank, ": ", group.LastLine(ended->rank)));
     }
     if (stopping) return absl::AbortedError("a rank was lost while the training stopped; its checkpoints are intact");

@@ -29,7 +29,8 @@ FitMetrics::FitMetrics(Registry* registry) {
   epoch_ = Gauge(registry, "skein_fit_epochs", "Finished passes over the training part");
   loss_ = Gauge(registry, "skein_fit_loss", "Mean -log p of a key in the last gradient step");
   epoch_loss_ = Gauge(registry, "skein_fit_epoch_loss", "The same over the last finished epoch");
-  held_out_loss_ = Gauge(registry, "skein_fit_held_out_loss", "The same of the held-out part, after the last epoch");
+  held_out_loss_ = Gauge(registry, "skein_fit_held_out_loss",
+                         "The same of the held-out part, after the last epoch; NaN without one");
   gradient_norm_ = Gauge(registry, "skein_fit_gradient_norm", "Length of the last gradient before it was clipped");
   done_ = Gauge(registry, "skein_fit_done_ratio", "Share of train.epochs that is done, 0-1");
   keys_per_second_ = Gauge(registry, "skein_fit_keys_per_second", "Keys trained on, over the last 10 s");
@@ -59,10 +60,10 @@ void FitMetrics::SetStep(const FitProgress& progress, const FitStep& step, uint6
   out_of_memory_->Set(Number(out_of_memory));
 }
 
-void FitMetrics::SetEpoch(const FitProgress& progress, double loss) {
+void FitMetrics::SetEpoch(const FitProgress& progress, double loss, std::optional<double> held_out_loss) {
   epoch_->Set(Number(progress.epoch));
   epoch_loss_->Set(loss);
-  held_out_loss_->Set(progress.held_out_loss);
+  held_out_loss_->Set(held_out_loss.value_or(std::numeric_limits<double>::quiet_NaN()));
 }
 
 void FitMetrics::SetData(const DataCounts& counts) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+
 #include "learner/fit/fit_progress.h"
 #include "learner/sequence/sequence_store.h"
 #include "prometheus/counter.h"
@@ -15,7 +17,7 @@ class FitMetrics {
   explicit FitMetrics(prometheus::Registry* registry);
 
   void SetStep(const FitProgress& progress, const FitStep& step, uint64_t out_of_memory);
-  void SetEpoch(const FitProgress& progress, double loss);
+  void SetEpoch(const FitProgress& progress, double loss, std::optional<double> held_out_loss);
   void SetData(const DataCounts& counts);
   void SetDone(double share, double keys_per_second, double eta_seconds);
   void SetDataTimes(double waited_seconds, double working_seconds);

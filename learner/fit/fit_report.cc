@@ -173,13 +173,13 @@ void FitReport::SetProgress(const FitProgress& progress, const FitStep& step, do
   losses["keys_per_second"] = keys_per_second();
 }
 
-void FitReport::SetEpoch(const FitProgress& progress, double loss) {
-  impl_->metrics.SetEpoch(progress, loss);
+void FitReport::SetEpoch(const FitProgress& progress, double loss, std::optional<double> held_out_loss) {
+  impl_->metrics.SetEpoch(progress, loss, held_out_loss);
   const absl::MutexLock lock(&impl_->mu);
   auto& losses = *impl_->progress.mutable_losses();
   losses["epochs"] = static_cast<double>(progress.epoch);
   losses["epoch_loss"] = loss;
-  losses["held_out_loss"] = progress.held_out_loss;
+  if (held_out_loss) losses["held_out_loss"] = *held_out_loss;
 }
 
 void FitReport::SetDataTimes(absl::Duration waited, absl::Duration working) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -29,7 +30,8 @@ class FitReport {
   // Training begins, or goes on, here. `done`: share of train.epochs.
   void Begin(const FitProgress& progress, double done);
   void SetProgress(const FitProgress& progress, const FitStep& step, double done, uint64_t out_of_memory);
-  void SetEpoch(const FitProgress& progress, double loss);
+  // Without `held_out_loss` no sequences are held out.
+  void SetEpoch(const FitProgress& progress, double loss, std::optional<double> held_out_loss);
   // Of the stream under way; EndOfStream() keeps them when it ends.
   void SetDataTimes(absl::Duration waited, absl::Duration working);
   void EndOfStream();

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -249,28 +251,33 @@ absl::Status FitRun::EndEpoch() {
                                             " sequences, want each of ", counts.train_sequences, " once"));
   }
   const double loss = p.epoch_loss / static_cast<double>(p.epoch_keys);
-  const auto held_out = trainer_->Loss(*store_, Part::kHeldOut);
-  if (!held_out.ok()) return held_out.status();
-  trainer_->EndEpoch(*held_out, counts.held_sequences > 0);
-  report_->SetEpoch(p, loss);
+  std::optional<double> held_out;
+  if (counts.held_sequences > 0) {
+    const auto of_keys = trainer_->Loss(*store_, Part::kHeldOut);
+    if (!of_keys.ok()) return of_keys.status();
+    held_out = *of_keys;
+  }
+  trainer_->EndEpoch(held_out);
+  report_->SetEpoch(p, loss, held_out);
   const double eta = report_->eta_seconds(Done());
   if (leads_) {
     std::map<std::string, double> numbers = {{"epoch", static_cast<double>(p.epoch)},
                                              {"epoch_loss", loss},
-                                             {"held_out_loss", *held_out},
                                              {"epoch_sequences", static_cast<double>(counts.train_sequences)},
                                              {"sequences", static_cast<double>(p.sequences)},
                                              {"keys", static_cast<double>(p.keys)},
                                              {"keys_per_second", report_->keys_per_second()},
                                              {"eta_seconds", eta},
                                              {"skipped_steps", static_cast<double>(p.skipped)}};
+    if (held_out) numbers["held_out_loss"] = *held_out;
     numbers.merge(std::exchange(pending_, {}));
     log_->Write(p.steps, numbers, absl::Now());
   }
   said_ = MonotonicNow();
-  Say(absl::StrFormat("epoch %d of %d: %s sequences, each once; loss %.4f, held out %.4f%s, %s keys/s, ETA %s", p.epoch,
-                      config_.train().epochs(), FormatCount(counts.train_sequences), loss, *held_out,
-                      p.best_epoch == p.epoch ? " (best)" : "",
+  const std::string judged =
+      held_out ? absl::StrFormat("%.4f%s", *held_out, p.best_epoch == p.epoch ? " (best)" : "") : "nothing";
+  Say(absl::StrFormat("epoch %d of %d: %s sequences, each once; loss %.4f, held out %s, %s keys/s, ETA %s", p.epoch,
+                      config_.train().epochs(), FormatCount(counts.train_sequences), loss, judged,
                       FormatCount(static_cast<uint64_t>(report_->keys_per_second())), FormatSeconds(eta)));
   // After the last epoch in any case: to choose the limits of `skein detect` takes a while, too.
   const uint32_t save_every = config_.checkpoint().save_interval();
@@ -300,8 +307,12 @@ absl::Status FitRun::Finish() {
   const DetectionChoice* const chosen = alone.sequences > 0 || SetsLimit(config_.detect()) ? &*choice : nullptr;
   const Checkpoint checkpoint = trainer_->Save(store_->digest(), chosen);
   if (absl::Status s = Save(chosen, true); !s.ok()) return s;
-  Say(absl::StrFormat("finished: epoch %d is the best, held-out loss %.4f; %s sequences in %s steps, %d skipped",
-                      p.best_epoch, p.best_held_out_loss, FormatCount(p.sequences), FormatCount(p.steps), p.skipped));
+  const std::string best =
+      store_->counts().held_sequences > 0
+          ? absl::StrFormat("epoch %d is the best, held-out loss %.4f", p.best_epoch, p.best_held_out_loss)
+          : "the last epoch's parameters, as nothing is held out";
+  Say(absl::StrFormat("finished: %s; %s sequences in %s steps, %d skipped", best, FormatCount(p.sequences),
+                      FormatCount(p.steps), p.skipped));
   if (alone.unknown > 0) {
     Say(absl::StrCat("note: ", FormatCount(alone.unknown),
                      " held-out sequences have unknown keys; no limit is chosen from these"));

@@ -23,6 +23,7 @@ struct FitOptions {
   std::string coordinator;
   int port = 7070, http_port = 7071;
   absl::Duration timeout = absl::Seconds(30);  // To reach it.
+  std::string log_json;                        // Of the ranks that RunFitGroup starts; they append to one file.
 };
 
 // Runs one rank of a training from its data to its last checkpoint.

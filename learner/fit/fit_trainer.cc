@@ -197,15 +197,15 @@ absl::StatusOr<double> FitTrainer::Loss(const SequenceStore& store, Part part) {
   return keys > 0 ? loss / keys : 0.0;
 }
 
-void FitTrainer::EndEpoch(double held_out_loss, bool has_held_out) {
+void FitTrainer::EndEpoch(std::optional<double> held_out_loss) {
   FitProgress& p = progress_;
   ++p.epoch;
   p.next_batch = p.epoch_sequences = p.epoch_keys = 0;
   p.epoch_loss = 0;
-  p.held_out_loss = held_out_loss;
-  if (!has_held_out || held_out_loss < p.best_held_out_loss) {
+  p.held_out_loss = held_out_loss.value_or(0);
+  if (!held_out_loss || *held_out_loss < p.best_held_out_loss) {
     p.best_epoch = p.epoch;
-    p.best_held_out_loss = held_out_loss;
+    if (held_out_loss) p.best_held_out_loss = *held_out_loss;
     best_.copy_(adam_->parameters());
   }
   p.finished = IsFinished();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ class FitTrainer {
   absl::StatusOr<double> Loss(const SequenceStore& store, Part part);
   // Ends an epoch: updates early stopping, keeps the parameters if they are the best so far. Without a held-out part
   // the newest ones are the best.
-  void EndEpoch(double held_out_loss, bool has_held_out);
+  void EndEpoch(std::optional<double> held_out_loss);
   // With the best parameters: chooses the limits from the held-out part, on train.threads or all cores.
   absl::StatusOr<DetectionChoice> ChooseFinalLimits(const SequenceStore& store, const ChoiceProgress& progress);
 

@@ -55,6 +55,7 @@ absl::Status Fit(const FitFlags& flags, bool seed_given, ShutdownSignal* shutdow
   options.port = flags.port;
   options.http_port = flags.http_port;
   options.timeout = *timeout;
+  options.log_json = flags.member.log_json;
   const auto train = [&] {
     std::optional<DivertedOutput> diverted;
     if (flags.json) diverted.emplace();
@@ -137,11 +138,13 @@ void AddDetect(CLI::App* app, FitAction* action) {
   verb->add_option("--set", options->overrides, "A setting of data or detect, e.g. --set data.unknown_keys=refuse")
       ->type_name("A.B=C")
       ->allow_extra_args(false);
-  verb->add_option("--probability", options->probability,
-                   "A key is anomalous if it is less probable; default: the limit chosen in training")
-      ->check(NumberWithin(0, 1));
+  auto* const probability =
+      verb->add_option("--probability", options->probability,
+                       "A key is anomalous if it is less probable; default: the limit chosen in training")
+          ->check(NumberWithin(0, 1));
   verb->add_option("--top-g", options->top_g, "A key is anomalous if so many others are more probable")
-      ->check(CLI::Range(0, 1000000000));
+      ->check(CLI::Range(0, 1000000000))
+      ->excludes(probability);
   verb->add_option("--threads", options->threads, "0 = as many as the machine has cores")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -282,16 +283,53 @@ TEST(FitProgram, LeavesTheRunsOfOthersAsTheyAre) {
   EXPECT_TRUE(std::filesystem::exists(run + "/rank-1.log"));
 }
 
+TEST(FitProgram, TwoLearnersRefuseInOneLineAndChangeNothing) {
+  const std::string folder = FreshFolder("two-refuse"), run = folder + "/run";
+  WriteNormal(folder);
+  const auto train = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = Arguments(folder, {"--learners", "2", "--set", "train.epochs=1"});
+    all.insert(all.end(), more.begin(), more.end());
+    return RunToEnd("skein", all);
+  };
+  ASSERT_EQ(train({}).code, 0);
+  const std::string settings = Read(run + "/config.yaml");
+  const Ended other_seed = train({"--seed", "77"});
+  EXPECT_EQ(other_seed.code, 65);
+  EXPECT_THAT(other_seed.err, HasSubstr("this training began with seed 1, got 77"));
+  EXPECT_EQ(std::count(other_seed.err.begin(), other_seed.err.end(), '\n'), 1) << other_seed.err;
+  EXPECT_EQ(Read(run + "/config.yaml"), settings);
+
+  // The ranks log to the file that was asked for.
+  const std::string log = folder + "/log.jsonl";
+  ASSERT_EQ(train({"--resume", "never", "--set", "data.holdout=0", "--log-json", log}).code, 0);
+  EXPECT_THAT(Read(log), HasSubstr("no sequence is held out"));
+
+  WriteText(folder + "/normal.txt", "1 2 3\n1 x 3\n");
+  for (int i = 0; i < 3; ++i) {
+    const Ended bad = train({"--resume", "never"});
+    EXPECT_EQ(bad.code, 65);
+    EXPECT_THAT(bad.err, HasSubstr("normal.txt:2: 'x' is no key"));
+    EXPECT_EQ(std::count(bad.err.begin(), bad.err.end(), '\n'), 1) << bad.err;
+  }
+}
+
 TEST(FitProgram, ChoosesNoLimitWithoutHeldOutSequences) {
   const std::string folder = FreshFolder("no-held-out");
   WriteNormal(folder);
   const Ended fit = RunToEnd("skein", Arguments(folder, {"--set", "data.holdout=0", "--set", "train.epochs=1"}));
   ASSERT_EQ(fit.code, 0) << fit.err;
   EXPECT_THAT(fit.err, HasSubstr("no sequence is held out"));
+  EXPECT_THAT(fit.out, HasSubstr("held out nothing"));
+  EXPECT_THAT(fit.out, HasSubstr("finished: the last epoch's parameters, as nothing is held out"));
+  EXPECT_THAT(Read(folder + "/run/metrics.jsonl"), Not(HasSubstr("held_out_loss")));
   const std::vector<std::string> detect = {"detect", "--checkpoint", folder + "/run", "--data", folder + "/normal.txt"};
   const Ended refused = RunToEnd("skein", detect);
   EXPECT_EQ(refused.code, 65);
   EXPECT_THAT(refused.err, HasSubstr("has no limit"));
+  const Ended both =
+      RunToEnd("skein", {"detect", "--checkpoint", "a", "--data", "b", "--top-g", "3", "--probability", "0.5"});
+  EXPECT_EQ(both.code, 64);
+  EXPECT_THAT(both.err, HasSubstr("--probability excludes --top-g"));
   std::vector<std::string> with_limit = detect;
   with_limit.insert(with_limit.end(), {"--set", "detect.probability=0.5"});
   EXPECT_EQ(RunToEnd("skein", with_limit).code, 0);

@@ -70,7 +70,7 @@ void Train(const v1::FitConfig& config, FitTrainer* trainer, uint64_t until, uin
     EXPECT_EQ(trainer->progress().epoch_sequences, Store().counts().train_sequences);
     const auto held_out = trainer->Loss(Store(), Part::kHeldOut);
     ASSERT_TRUE(held_out.ok()) << held_out.status();
-    trainer->EndEpoch(*held_out, true);
+    trainer->EndEpoch(*held_out);
   }
 }
 
@@ -179,11 +179,11 @@ TEST(PartsFor, AreAsManyAsRanksUnlessTheyAreSet) {
 TEST(FitTrainer, StopsEarlyAndKeepsTheBest) {
   const v1::FitConfig config = Config({"train.patience=2", "train.epochs=100"});
   const auto trainer = Make(config);
-  trainer->EndEpoch(1.0, true);
-  trainer->EndEpoch(0.5, true);
-  trainer->EndEpoch(0.6, true);
+  trainer->EndEpoch(1.0);
+  trainer->EndEpoch(0.5);
+  trainer->EndEpoch(0.6);
   EXPECT_FALSE(trainer->progress().finished);
-  trainer->EndEpoch(0.5, true);
+  trainer->EndEpoch(0.5);
   EXPECT_TRUE(trainer->progress().finished);
   EXPECT_EQ(trainer->progress().best_epoch, 2);
 }
