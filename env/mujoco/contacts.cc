@@ -164,6 +164,17 @@ bool ListsAllContacts(const mjModel& listed, const mjModel& searched) {
   return true;
 }
 
+bool TouchWithSeveralGeoms(const mjModel& searched) {
+  const auto touching = TouchingGeoms(searched);
+  if (!touching) return false;
+  for (size_t i = 1; i < touching->size(); ++i) {
+    const auto &one = (*touching)[i - 1], &other = (*touching)[i];
+    const bool same_plane = one[2] == other[2] && searched.geom_type[one[2]] == mjGEOM_PLANE;
+    if (one[0] == other[0] && one[1] == other[1] && !same_plane) return true;
+  }
+  return false;
+}
+
 void CollideOnlyPairs(mjModel* model) {
   std::fill_n(model->geom_contype, model->ngeom, 0);
   std::fill_n(model->geom_conaffinity, model->ngeom, 0);

@@ -21,6 +21,10 @@ std::optional<std::string> ListContacts(const std::string& mjcf, const mjModel& 
 // defaults change what a pair does not say.
 bool ListsAllContacts(const mjModel& listed, const mjModel& searched);
 
+// Whether some two bodies may touch with several pairs of geoms, other than those of a single plane. The search then
+// has an order of its own within these, which a list has not in every model.
+bool TouchWithSeveralGeoms(const mjModel& searched);
+
 // Changes the model so that only listed pairs can touch.
 void CollideOnlyPairs(mjModel* model);
 

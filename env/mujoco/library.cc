@@ -27,7 +27,6 @@ thread_local char caught_error[256] = "";
 thread_local HeldMujocoWarnings* held_warnings = nullptr;
 
 void OnWarning(const char* message) {
-  if (on_error != nullptr) return;
   if (held_warnings != nullptr) {
     held_warnings->Hold(message);
     return;

@@ -39,9 +39,9 @@ class HeldMujocoWarnings {
   std::string newest_;
 };
 
-// Runs `physics` on this thread; returns the error of MuJoCo that ended it early, or "". Warnings meanwhile are
-// dropped. REQUIRES: InstallMujocoHandlers was called; `physics` only calls MuJoCo's functions of C, and its frame has
-// nothing to destroy.
+// Runs `physics` on this thread; returns the error of MuJoCo that ended it early, or "". After an error only
+// mj_resetData makes mjData usable again. REQUIRES: InstallMujocoHandlers was called; `physics` only calls MuJoCo's
+// functions of C, and its frame has nothing to destroy.
 std::string MujocoErrorOf(absl::FunctionRef<void()> physics);
 
 }  // namespace skein

@@ -79,6 +79,8 @@ Models CompileModels(const MujocoTask& task) {
     const absl::Status other = absl::DataLossError(difference);
     return {other, other};
   }
+  // The tasks' own models were compared in hundreds of thousands of states; a user's one was not.
+  if (mjcf != facts.mjcf && TouchWithSeveralGeoms(**published)) return {published, published};
   const std::optional<std::string> listed = ListContacts(mjcf, **published);
   if (!listed) return {published, published};
   absl::StatusOr<SharedModel> stepped = CompileModel(facts.id, *listed, facts.total_mass, true);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "env/mujoco/library.h"
 #include "env/mujoco/model.h"
 #include "env/mujoco/user_model.h"
 
@@ -86,7 +88,8 @@ class MujocoEnv final : public Env {
     std::fill(episode_.begin(), episode_.end(), 0.0);
     task_->StartEpisode(random, episode_.data());
     // As Gymnasium does: the contact solver's first start comes from here.
-    mj_forward(model_.get(), data_.get());
+    const std::string error = MujocoErrorOf([this] { mj_forward(model_.get(), data_.get()); });
+    if (!error.empty()) throw std::runtime_error(absl::StrCat("MuJoCo: ", error));
   }
 
   bool Step(const float* action, float* reward) override {
@@ -94,8 +97,12 @@ class MujocoEnv final : public Env {
     task_->Disturb(view_, data_->qvel);
     // mj_step leaves what follows from positions (xpos, contacts) one substep behind qpos; tasks expect it so.
     const std::array<double, 3> before = task_->Place(view_);
-    for (int i = 0; i < task_->facts().frame_skip; ++i) mj_step(model_.get(), data_.get());
-    if (HasDiverged(*data_)) {
+    const std::string error = MujocoErrorOf([this] {
+      for (int i = 0; i < task_->facts().frame_skip; ++i) mj_step(model_.get(), data_.get());
+    });
+    // Of a user's model, for instance where more touches than MuJoCo has memory for.
+    if (!error.empty()) mj_resetData(model_.get(), data_.get());
+    if (!error.empty() || HasDiverged(*data_)) {
       *reward = std::numeric_limits<float>::quiet_NaN();
       return false;
     }

@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLargest = 1 << 20;  // Bytes of all files.
 constexpr int kMostIncludes = 16;
+constexpr double kLeastTimestep = 1e-6, kMostTimestep = 1;  // s
 
 absl::Status Refused(const std::string& path, const std::string& why) {
   return absl::DataLossError(absl::StrCat("env.mujoco.xml_file: ", path, ": ", why));
@@ -77,7 +78,7 @@ const MjcfTag* EndOfRoot(const std::vector<MjcfTag>& tags) {
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), folder_(fs::path(path).parent_path()) {}
+  explicit Reader(const std::string& path) : path_(path), folder_(fs::absolute(fs::path(path)).parent_path()) {}
 
   // The text of the model with the contents of the files that it includes in their places.
   absl::StatusOr<std::string> Read() { return ReadOne(fs::path(path_)); }
@@ -113,7 +114,7 @@ class Reader {
       return Refused(from.string(), absl::StrCat("more than ", kMostIncludes, " includes"));
     std::error_code error;
     const fs::path file = fs::weakly_canonical(folder_ / name, error);
-    const fs::path home = fs::weakly_canonical(folder_.empty() ? fs::path(".") : folder_, error);
+    const fs::path home = fs::weakly_canonical(folder_, error);
     const fs::path relative = file.lexically_relative(home);
     if (error || name.empty() || fs::path(name).is_absolute() || relative.empty() || *relative.begin() == "..") {
       return Refused(from.string(), absl::StrCat("includes '", name, "', which is outside of its folder"));
@@ -122,8 +123,8 @@ class Reader {
     if (!text.ok()) return text;
     const auto tags = ReadMjcfTags(*text);
     const MjcfTag* const end = tags ? EndOfRoot(*tags) : nullptr;
-    if (end == nullptr || tags->front().element != "mujoco" || end->element != "mujoco") {
-      return Refused(file.string(), "has no element mujoco to include");
+    if (end == nullptr || tags->front().element != end->element) {  // Whatever it is called, as in MuJoCo.
+      return Refused(file.string(), "has no root element with something to include");
     }
     return text->substr(tags->front().end, end->begin - tags->front().end);
   }
@@ -138,8 +139,12 @@ class Reader {
 std::string ForwardProblem(const mjModel& model) {
   const OwnedData data(mj_makeData(&model));
   mjData* const raw = data.get();
+  const HeldMujocoWarnings held;
   const std::string error = MujocoErrorOf([&model, raw] { mj_forward(&model, raw); });
   if (!error.empty()) return absl::StrCat("MuJoCo: ", error);
+  if (raw->warning[mjWARN_CONTACTFULL].number > 0 || raw->warning[mjWARN_CNSTRFULL].number > 0) {
+    return absl::StrCat("more touches in its initial pose than MuJoCo has memory for: ", held.newest());
+  }
   const bool finite = std::all_of(raw->qacc, raw->qacc + model.nv, [](mjtNum a) { return std::abs(a) < mjMAXVAL; });
   return finite ? "" : "accelerations in its initial pose are not finite";
 }
@@ -161,7 +166,12 @@ absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path, const Mu
   const absl::StatusOr<SharedModel> own_model = ModelOf(own, ModelForm::kPublished);
   if (!own_model.ok()) return own_model.status();
   if (const std::string other = JointDifference(**own_model, m); !other.empty()) return Refused(path, InOneLine(other));
-  if (!(m.opt.timestep > 0)) return Refused(path, absl::StrCat("timestep ", m.opt.timestep, " is not above 0"));
+  if (!(m.opt.timestep >= kLeastTimestep && m.opt.timestep <= kMostTimestep)) {
+    return Refused(path, absl::StrCat("timestep ", m.opt.timestep, ": want ", kLeastTimestep, " to ", kMostTimestep));
+  }
+  if ((m.opt.disableflags & mjDSBL_CLAMPCTRL) != 0) {
+    return Refused(path, "flag clampctrl=\"disable\": actions beyond ctrlrange would act, which no task expects");
+  }
   if (std::string problem = ForwardProblem(m); !problem.empty()) {
     if (!warning.empty()) absl::StrAppend(&problem, "; MuJoCo: ", warning);
     return Refused(path, InOneLine(problem));

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -97,14 +100,14 @@ TEST_F(UserModel, IncludesTheFirstRootElementAlone) {
   const std::string text = OwnModel();
   const size_t begin = text.find("<actuator>"), end = text.find("</mujoco>");
   Write("parts/motors.xml",
-        "<mujoco>" + text.substr(begin, end - begin) + "</mujoco>\n<mujoco><asset><mesh/></asset></mujoco>");
+        "<motors>" + text.substr(begin, end - begin) + "</motors>\n<mujoco><asset><mesh/></asset></mujoco>");
   const std::string whole = text.substr(0, begin) + "<include file=\"parts/motors.xml\"/>" + text.substr(end);
   const auto env = Hopper(Write("whole.xml", whole));
   EXPECT_TRUE(env.ok()) << env.status();
-  for (const char* const part : {"<mujoco/>", "</mujoco>", "<mujoco><worldbody></mujoco>", "<other></other>"}) {
+  for (const char* const part : {"<mujoco/>", "</mujoco>", "<mujoco><worldbody></mujoco>", "<other></another>"}) {
     Write("part.xml", part);
     EXPECT_THAT(Why(Write("whole.xml", "<mujoco><include file=\"part.xml\"/></mujoco>")),
-                testing::HasSubstr("part.xml: has no element mujoco to include"))
+                testing::HasSubstr("part.xml: has no root element with something to include"))
         << part;
   }
 }
@@ -275,6 +278,60 @@ TEST_F(UserModel, IsRefusedWithBoundsOfActionsThatNoActionMayHave) {
   EXPECT_TRUE(widest.ok()) << widest.status();
 }
 
+// Two geoms of the world under a foot: the search finds its contacts in another order than a list has them.
+TEST_F(UserModel, IsSteppedAsMujocoStepsItWhereBodiesTouchWithSeveralGeoms) {
+  std::string text = Text("tests/env/gymnasium/half_cheetah.xml");
+  const std::string world = "<worldbody>";
+  text.insert(text.find(world) + world.size(),
+              "<geom name=\"step0\" type=\"box\" size=\"1 1 0.05\" pos=\"0 0 0.02\" conaffinity=\"1\"/>");
+  std::string searched = text;
+  searched.insert(searched.find("</mujoco>"), "<contact><exclude body1=\"torso\" body2=\"bthigh\"/></contact>");
+  std::vector<std::unique_ptr<Env>> envs;
+  for (const std::string& path : {Write("steps.xml", text), Write("searched.xml", searched)}) {
+    EnvOptions options;
+    options.mujoco.arguments["xml_file"] = path;
+    auto env = MakeEnv("HalfCheetah-v5", options);
+    ASSERT_TRUE(env.ok()) << env.status();
+    RandomStream random(1, RandomPurpose::kEnvReset, 0, 0);
+    (*env)->Reset(random);
+    envs.push_back(*std::move(env));
+  }
+  RandomStream random(2, RandomPurpose::kEnvReset, 0, 0);
+  for (int t = 0; t < 1000; ++t) {
+    std::array<float, 6> action;
+    for (float& a : action) a = static_cast<float>(random.Uniform(-1, 1));
+    float reward = 0;
+    for (const auto& env : envs) env->Step(action.data(), &reward);
+    ASSERT_EQ(State(*envs[0]), State(*envs[1])) << t;
+  }
+}
+
+TEST_F(UserModel, IsRefusedWhereMoreTouchesThanMujocoHasMemoryFor) {
+  std::string text = OwnModel(), spheres;
+  for (int i = 0; i < 200; ++i) spheres += "<geom type=\"sphere\" size=\"0.6\"/>";
+  for (const char* const body : {"<body name=\"shin\"", "<body name=\"trunk\""}) {
+    const size_t at = text.find(body);
+    EXPECT_NE(at, std::string::npos) << body;
+    text.insert(text.find('>', at) + 1, spheres);
+  }
+  EXPECT_THAT(Why(Write("spheres.xml", text)), testing::HasSubstr("more touches in its"));
+}
+
+TEST_F(UserModel, IsRefusedWhereActionsBeyondTheirBoundsWouldAct) {
+  std::string text = OwnModel();
+  text.insert(text.find("</mujoco>"), "<option><flag clampctrl=\"disable\"/></option>");
+  EXPECT_THAT(Why(Write("clamp.xml", text)), testing::HasSubstr("clampctrl"));
+}
+
+// Which is not outside of the folder, though the path has none.
+TEST_F(UserModel, MayBeInTheWorkingDirectory) {
+  Write("part.xml", "<mujoco><include file=\"none.xml\"/></mujoco>");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  EXPECT_THAT(Why("part.xml", absl::StatusCode::kNotFound), testing::HasSubstr("there is no file"));
+  std::filesystem::current_path(before);
+}
+
 TEST_F(UserModel, IsRefusedWithoutAWarningBesideIt) {
   std::string text = OwnModel();
   const std::string armature = "armature=\"1\"";
@@ -293,7 +350,8 @@ TEST_F(UserModel, IsRefusedWithoutAWarningBesideIt) {
 TEST_F(UserModel, IsRefusedIfItsNumbersAreNotFinite) {
   std::string text = OwnModel();
   const size_t at = text.find("timestep=\"0.002\"");
-  for (const char* const step : {"timestep=\"0\"", "timestep=\"-1\"", "timestep=\"nan\""}) {
+  for (const char* const step :
+       {"timestep=\"0\"", "timestep=\"-1\"", "timestep=\"nan\"", "timestep=\"1e300\"", "timestep=\"1e-300\""}) {
     std::string other = text;
     EXPECT_NE(Why(Write("step.xml", other.replace(at, 16, step))), "") << step;
   }
