@@ -2,6 +2,7 @@
 #include "env/env_config.h"
 
 #include <array>
+#include <cstdlib>
 #include <limits>
 #include <string>
 #include <utility>
@@ -75,9 +76,15 @@ MujocoOptions MakeMujocoOptions(const v1::EnvConfig& config) {
   return options;
 }
 
+// The setting; its default means the Python that SKEIN_PYTHON names on this node, if that is set.
+std::string PythonOf(const v1::ExternalEnvConfig& external) {
+  const char* const chosen = std::getenv("SKEIN_PYTHON");
+  return external.python() == "python3" && chosen != nullptr && *chosen != '\0' ? chosen : external.python();
+}
+
 ExternalOptions MakeExternalOptions(const v1::EnvConfig& config) {
   const v1::ExternalEnvConfig& external = config.external();
-  ExternalOptions options{.python = external.python(),
+  ExternalOptions options{.python = PythonOf(external),
                           .arguments = external.arguments(),
                           .start_timeout = absl::Seconds(external.start_timeout_seconds()),
                           .restarts = external.restarts()};

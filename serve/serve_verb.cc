@@ -110,7 +110,7 @@ void AddServe(CLI::App* app, ShutdownSignal* signal, std::function<int()>* actio
   AddCredentialFlags(verb, &flags->credentials);
   verb->add_flag("--exit-with-parent", flags->exit_with_parent, "Stop when the parent process ends");
   verb->footer(
-      "Example:\n  skein serve --checkpoint runs/HalfCheetah-v5-s1\n"
+      "Example:\n  skein serve --checkpoint runs/CartPole-v1-s1\n"
       "  curl -d '{\"session\": \"a\", \"observation\": [0, 0, 0, 0]}' http://127.0.0.1:7081/v1/act");
   verb->callback([flags, signal, action] {
     *action = [flags, signal] {

@@ -8,7 +8,6 @@ import collections
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -39,16 +38,11 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
     with _ for - (seed=1, env="CartPole-v1", steps=1e6, no_eval=True); `settings` are any settings by their names
     ({"ppo.lr": 1e-3}), NumPy's numbers too. What the run prints goes to standard error, unless `quiet`. The run ends with
     this process, however that ends.
-    An environment of one's own in Python (env="python:my_env:make") runs in this Python, unless env.external.python says
-    otherwise. SkeinError: the program refused; nothing was started.
+    An environment of one's own in Python (env="python:my_env:make") runs in this Python, unless SKEIN_PYTHON or
+    env.external.python say otherwise. SkeinError: the program refused; nothing was started.
     """
     settings = dict(settings or {})
     config = None if config is None else _found(config)
-    text = "" if config is None else _text_of(config)
-    env = str(flags.get("env") or settings.get("env.id") or "")
-    in_python = env.startswith("python:") or (not env and re.search(r"\bid:\s*[\"']?python:", text) is not None)
-    if in_python and sys.executable and not re.search(r"\bpython:\s+\S", text):  # Not the end of an id.
-        settings.setdefault("env.external.python", sys.executable)
     command = [str(program()), "train", "--json", "--exit-with-parent"]
     if config is not None:
         command += ["--config", os.fspath(config)]
@@ -203,14 +197,6 @@ def _found(config: Union[str, os.PathLike[str]]) -> pathlib.Path:
     shipped = CONFIGS / path.name
     is_bare = path.parent == pathlib.Path()
     return shipped if is_bare and not path.exists() and shipped.is_file() else path
-
-
-def _text_of(config: Union[str, os.PathLike[str]]) -> str:
-    """The file's text; of one that cannot be read nothing, which `skein train` says."""
-    try:
-        return pathlib.Path(config).read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def _yaml(name: str, value: Any) -> str:

@@ -210,25 +210,21 @@ class Runs(unittest.TestCase):
     def test_python_environments_run_in_this_python(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            (folder / "skein").write_text('#!/bin/sh\necho "$@" >"${0%/*}/arguments"\nexit 64\n')
+            (folder / "skein").write_text('#!/bin/sh\necho "$SKEIN_PYTHON" "$@" >"${0%/*}/called"\nexit 64\n')
             (folder / "skein").chmod(0o700)
-            (folder / "own.yaml").write_text("env:\n  id: python:a.b:make\n")
-            (folder / "flow.yaml").write_text("env: {id: 'python:a.b:make'}\n")
-            (folder / "other.yaml").write_text("env:\n  id: python:a.b:make\n  external:\n    python: python3.9\n")
-            (folder / "native.yaml").write_text("env: {id: CartPole-v1}\n")
             os.environ["SKEIN_BIN"] = name
+            before = os.environ.pop("SKEIN_PYTHON", None)
             try:
-                for flags, mine in (({"env": "python:a:make"}, True), ({"env": "CartPole-v1"}, False), ({}, False),
-                                    ({"settings": {"env.id": "python:a:make"}}, True),
-                                    ({"env": "python:a:make", "settings": {"env.external.python": "x"}}, False),
-                                    ({"config": folder / "own.yaml"}, True), ({"config": folder / "flow.yaml"}, True),
-                                    ({"config": folder / "own.yaml", "env": "CartPole-v1"}, False),
-                                    ({"config": folder / "other.yaml"}, False), ({"config": folder / "native.yaml"}, False)):
-                    with self.subTest(flags=flags), self.assertRaises(skein.SkeinError):
-                        skein.train(quiet=True, **flags)
-                    self.assertEqual(f"env.external.python={sys.executable}" in (folder / "arguments").read_text(), mine, flags)
+                for python in (sys.executable, "/another"):
+                    with self.assertRaises(skein.SkeinError):
+                        skein.train(env="python:a:make", quiet=True)
+                    self.assertEqual((folder / "called").read_text().split()[0], python)
+                    os.environ["SKEIN_PYTHON"] = "/another"
             finally:
                 os.environ["SKEIN_BIN"] = str(BIN)
+                os.environ.pop("SKEIN_PYTHON")
+                if before is not None:
+                    os.environ["SKEIN_PYTHON"] = before
 
     def test_damaged_files_are_named(self):
         run = self.train(steps=512)

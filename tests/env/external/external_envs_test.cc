@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "env/env_config.h"
 #include "gmock/gmock.h"
 #include "spdlog/sinks/ostream_sink.h"
 #include "spdlog/spdlog.h"
@@ -34,6 +36,22 @@ class Script {
  private:
   const std::string path_;
 };
+
+TEST(ExternalOptions, TakeThePythonOfTheNodeUnlessTheSettingNamesOne) {
+  const auto python = [](const char* setting) {
+    v1::EnvConfig config;
+    config.mutable_external()->set_python(setting);
+    return MakeEnvOptions(config).external.python;
+  };
+  const char* const set = std::getenv("SKEIN_PYTHON");
+  const std::string before = set == nullptr ? "" : set;
+  setenv("SKEIN_PYTHON", "/venv/bin/python", 1);
+  EXPECT_EQ(python("python3"), "/venv/bin/python");
+  EXPECT_EQ(python("/mine/python"), "/mine/python");
+  unsetenv("SKEIN_PYTHON");
+  EXPECT_EQ(python("python3"), "python3");
+  if (!before.empty()) setenv("SKEIN_PYTHON", before.c_str(), 1);
+}
 
 absl::Status Refusal(const std::string& id, absl::Duration timeout = absl::Seconds(20)) {
   ExternalOptions options;
