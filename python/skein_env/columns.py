@@ -19,6 +19,7 @@ HEAD_BYTES = 320
 MAGIC = 0x574E4B53
 REQUEST_AT, KIND_AT, REPLY_AT, SERVER_SLEEPS_AT, CLIENT_SLEEPS_AT = 64, 68, 128, 192, 256
 STEP, RESET, BARE = 1, 2, 3
+_OF_REQUESTS = ("action", "seed", "mask")
 
 
 @dataclasses.dataclass
@@ -67,6 +68,12 @@ def memory_bytes(spec: Spec, num_envs: int) -> int:
     for _, dtype, shape in _shapes(spec, num_envs):
         at = (at + int(np.prod(shape)) * np.dtype(dtype).itemsize + 63) // 64 * 64
     return at
+
+
+def reply_bytes(spec: Spec, num_envs: int) -> int:
+    """Of the columns of an answer."""
+    columns = [column for column in _shapes(spec, num_envs) if column[0] not in _OF_REQUESTS]
+    return sum(np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64)) for _, dtype, shape in columns)
 
 
 def columns_in(memory: Any, spec: Spec, num_envs: int) -> Columns:

@@ -20,7 +20,7 @@ import numpy as np
 
 from . import wire
 from .batch import Batch, close
-from .columns import Columns, new_columns
+from .columns import Columns, new_columns, reply_bytes
 from .errors import THROWN, EnvError, describe
 from .local import read_arguments
 from .version import about
@@ -29,6 +29,9 @@ MOST_STREAMS = 256
 # Threads for streams that are refused while all places are taken.
 SPARE_THREADS = 16
 MESSAGE_BYTES = 32 << 20
+ROOM_FOR_FAILURES = 1 << 20  # In a message, beside the columns.
+MOST_ENVS = 65536  # Of rollout.envs_per_runner.
+SEED_BOUND = 1 << 31
 MIN_TOKEN_BYTES, MAX_TOKEN_BYTES = 16, 4096
 
 Make = Callable[[int, Dict[str, Any]], Batch]
@@ -47,6 +50,42 @@ def _take(column: Any, data: bytes, name: str) -> None:
     if len(data) != column.nbytes:
         raise wire.WireError(f"{name} has {len(data)} bytes, want {column.nbytes}")
     column[...] = np.frombuffer(data, column.dtype).reshape(column.shape)
+
+
+def _check_actions(spec: wire.Spec, action: Any) -> None:
+    """Environments rely on it: an actor clips its actions before it sends them."""
+    low: Any = 0.0 if spec.discrete else np.asarray(spec.action_low, np.float32)
+    high: Any = spec.action_size - 1.0 if spec.discrete else np.asarray(spec.action_high, np.float32)
+    good = (action >= low) & (action <= high)  # NaN is not.
+    if spec.discrete:
+        good &= action == np.floor(action)
+    if good.all():
+        return
+    i = int(np.argmin(good))
+    at = i % spec.action_width
+    least, most = (side if spec.discrete else side[at] for side in (low, high))
+    whole = "a whole one" if spec.discrete else "one"
+    number = action.reshape(-1)[i]
+    raise wire.WireError(f"number {i} of action is {number:g}, want {whole} from {least:g} to {most:g}")
+
+
+def _check_seeds(seeds: Any) -> None:
+    if seeds.max() >= SEED_BOUND:
+        e = int(np.argmax(seeds >= SEED_BOUND))
+        raise wire.WireError(f"seed {e} is {seeds[e]}, want one under {SEED_BOUND}")
+
+
+def _check_mask(mask: Any) -> None:
+    if mask.max() > 1:
+        raise wire.WireError("mask has a byte that is neither 0 nor 1")
+
+
+def _size_problem(spec: wire.Spec, num_envs: int) -> str:
+    """Why an answer would be too large for a message, or empty."""
+    size, most = reply_bytes(spec, num_envs), MESSAGE_BYTES - ROOM_FOR_FAILURES
+    if size <= most:
+        return ""
+    return f"an answer of {num_envs} environments has {size} bytes, want at most {most}; lower rollout.envs_per_runner"
 
 
 def _reply(sequence: int, columns: Columns, batch: Batch) -> bytes:
@@ -69,18 +108,23 @@ def _reply(sequence: int, columns: Columns, batch: Batch) -> bytes:
 
 
 def answer(message: bytes, columns: Columns, batch: Batch) -> bytes:
-    """The ServerMessage that answers a Step or Reset. WireError: it is neither, or a part has another size."""
+    """The ServerMessage that answers a Step or Reset. WireError: it is neither, or a part has another size or a number
+    that the protocol excludes; nothing has been stepped then."""
     fields = wire.read_fields(message)
     if 2 in fields:
         step = wire.read_fields(wire.get_bytes(fields, 2))
         _take(columns.action, wire.get_bytes(step, 2), "action")
         _take(columns.seed, wire.get_bytes(step, 3), "next_seed")
+        _check_actions(batch.spec, columns.action)
+        _check_seeds(columns.seed)
         batch.step(columns)
         return _reply(wire.get_int(step, 1), columns, batch)
     if 3 in fields:
         reset = wire.read_fields(wire.get_bytes(fields, 3))
         _take(columns.mask, wire.get_bytes(reset, 2), "mask")
         _take(columns.seed, wire.get_bytes(reset, 3), "seed")
+        _check_seeds(columns.seed)
+        _check_mask(columns.mask)
         batch.reset(columns)
         return _reply(wire.get_int(reset, 1), columns, batch)
     raise wire.WireError("a message that is neither step nor reset")
@@ -126,6 +170,10 @@ class _Service:
                 problem = f"no environment {hello.environment!r}; there is {self._name!r}"
                 yield wire.failure(0, problem, unusable=True)
                 return
+            if not 1 <= hello.num_envs <= MOST_ENVS:
+                problem = f"num_envs is {hello.num_envs}, want 1 to {MOST_ENVS}"
+                yield wire.failure(0, problem, unusable=True)
+                return
             try:
                 batch = self._make(hello.num_envs, read_arguments(hello.arguments))
             except EnvError as error:
@@ -133,6 +181,9 @@ class _Service:
                 return
             except THROWN as error:  # Whatever a user's function throws.
                 yield wire.failure(0, "making it: " + describe(error), unusable=True)
+                return
+            if _size_problem(batch.spec, batch.num_envs):
+                yield wire.failure(0, _size_problem(batch.spec, batch.num_envs), unusable=True)
                 return
             yield wire.welcome(batch.spec, about())
             columns = new_columns(batch.spec, batch.num_envs)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
+import math
+import reprlib
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +25,36 @@ def step_limit(env: Any) -> int:
 
 
 def metric_names(env: Any) -> List[str]:
-    """env.metadata["episode_metrics"]: keys of the last `info` of an episode that are numbers."""
+    """env.metadata["episode_metrics"]: keys of the last `info` of an episode that are numbers. A text is one name."""
     metadata: Dict[str, Any] = getattr(env, "metadata", None) or {}
-    return [str(name) for name in metadata.get("episode_metrics", [])]
+    names = metadata.get("episode_metrics") or []
+    return [names] if isinstance(names, str) else [str(name) for name in names]
+
+
+def number_or_nan(value: Any) -> float:
+    """The value as a number; NaN: it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def no_metric(name: str, value: Any) -> str:
+    """What is said of an episode metric that is no number at the end."""
+    return f"info[{name!r}] is {reprlib.repr(value)} at the end of the episode, want a number: it is an episode metric"
+
+
+def metric_of(info: Mapping[str, Any], name: str, ended: bool) -> float:
+    """The episode metric `name` in the info of a step; 0: it is not there. Any step may be the last one for Skein
+    (env.max_episode_steps), so before the environment's own end what is no number yet, like None, is 0 as well.
+    ValueError: it is no number at that end."""
+    value = info.get(name, 0.0)
+    metric = number_or_nan(value)
+    if math.isfinite(metric):
+        return metric
+    if ended:
+        raise ValueError(no_metric(name, value))
+    return 0.0
 
 
 def number(reward: Any) -> Any:
@@ -60,6 +89,7 @@ class GymnasiumEnv(Single):
         self._actions = actions_of(env.action_space)
         self.spec = make_spec(env, self._obs, self._actions)
         self._info: Dict[str, Any] = {}
+        self._ended = False
         self._write = self._obs.write
         self._read = self._actions.read
         self._keeps_info = len(self.spec.episode_metrics) > 0
@@ -68,6 +98,7 @@ class GymnasiumEnv(Single):
 
     def reset(self, seed: int, obs: NDArray[np.float32]) -> None:
         first, self._info = self._env.reset(seed=seed)
+        self._ended = False
         self._write(first, obs[0])
 
     def step(
@@ -79,12 +110,12 @@ class GymnasiumEnv(Single):
         reward[0] = number(given)
         self._write(observed, self._row)
         if self._keeps_info:
-            self._info = info
+            self._info, self._ended = info, bool(terminated or truncated)
         return bool(terminated), bool(truncated)
 
     def metrics(self, metrics: NDArray[np.float32]) -> None:
         for i, name in enumerate(self.spec.episode_metrics):
-            metrics[i] = float(self._info.get(name, 0.0))
+            metrics[i] = metric_of(self._info, name, self._ended)
 
     @staticmethod
     def bare(envs: Sequence[Any], steps: int) -> None:
@@ -147,7 +178,7 @@ class GymnasiumSerial(Serial):
                     observed = array_of(observed, shape)
                 observations[e] = observed.copy()  # It may be the array of all environments, or of all steps.
                 if self._has_metrics:
-                    env._info = info
+                    env._info, env._ended = info, bool(ended or late)
                     env.metrics(columns.episode_metrics[e])
                 if ended or late:
                     columns.terminated[e], columns.truncated[e] = bool(ended), not ended

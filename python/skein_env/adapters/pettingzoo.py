@@ -18,7 +18,7 @@ from ..batch import Single
 from ..errors import EnvError
 from ..spaces import Actions, Flat, actions_of, flatten
 from ..wire import Spec
-from .gymnasium import metric_names, number
+from .gymnasium import metric_names, metric_of, number
 
 
 def _state_size(env: Any) -> int:
@@ -106,7 +106,8 @@ class ParallelTeam(Single):
 
     def metrics(self, metrics: NDArray[np.float32]) -> None:
         for i, name in enumerate(self.spec.episode_metrics):
-            values = [info[name] for info in self._info.values() if name in info]
+            ended = not self._env.agents
+            values = [metric_of(info, name, ended) for info in self._info.values() if name in info]
             metrics[i] = float(np.mean(values)) if values else 0.0
 
     def users_own(self) -> Any:
