@@ -182,7 +182,6 @@ class Wheel(unittest.TestCase):
         """)
         # No python3 on the PATH: it is this Python that serves.
         program = """if True:
-            import sys
             import skein_env
             import skein_rl as skein
             run = skein.train(env="python:reach:Reach", steps=1, quiet=True, settings={
@@ -190,10 +189,10 @@ class Wheel(unittest.TestCase):
                 "ppo.minibatch_size": 256})
             assert len(list(run)) == 1
             assert run.wait()["evaluation"]["episodes"] > 0
-            print(skein_env.__version__, sys.executable in (run.folder / "config.yaml").read_text())
+            print(skein_env.__version__)
         """
         said = run(self.bin / "python", "-c", program, env={**self.plain, "PATH": "/nowhere"}, cwd=self.folder)
-        self.assertRegex(said, r"^\d+\.\d+\.\d+ True\n$")
+        self.assertRegex(said, r"^\d+\.\d+\.\d+\n$")
 
     def test_what_is_inside(self):
         names = zipfile.ZipFile(self.wheel).namelist()
