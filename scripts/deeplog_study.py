@@ -26,6 +26,9 @@ import sys
 import tempfile
 import time
 
+sys.dont_write_bytecode = True
+import learning_study  # noqa: E402  Beside this script.
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDS = 5
 CONFIG = ROOT / "configs/deeplog_hdfs.yaml"
@@ -39,15 +42,14 @@ def read(path):
     return [line for line in lines if line]
 
 
-def digest(data):
-    return hashlib.sha256(data).hexdigest()[:8]
+def digest(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()[:8]
 
 
 def digests_of(train, abnormal, settings):
-    """What a row is of. The configuration is its file, then a line for each --set."""
-    configuration = CONFIG.read_bytes() + "".join(f"\n{setting}" for setting in settings).encode()
-    return {"train": digest(pathlib.Path(train).read_bytes()), "abnormal": digest(pathlib.Path(abnormal).read_bytes()),
-            "configuration": digest(configuration)}
+    """What a row is of."""
+    return {"train": digest(train), "abnormal": digest(abnormal),
+            "configuration": learning_study.settings_digest(CONFIG, settings)}
 
 
 def of_others(study):

@@ -230,8 +230,7 @@ def mean(rows, field):
 
 def median_of_reached(rows, field):
     """The median over all, of whom those that never got there come last."""
-    values = sorted(float(row[field]) if row[field] != "" else float("inf") for row in rows)
-    middle = statistics.median(values)
+    middle = statistics.median(float(row[field]) if row[field] != "" else float("inf") for row in rows)
     return "never" if middle == float("inf") else f"{middle:,.0f}"
 
 
@@ -357,8 +356,8 @@ def main():
     if unknown:
         sys.exit(f"--only {','.join(unknown)}: want some of {', '.join(study_names(arguments.study))}")
 
-    digests = {name: learning_study.settings_digest(config_of(arguments, name), steps_of(arguments, name),
-                                                    settings_of(arguments, name))
+    digests = {name: learning_study.settings_digest(config_of(arguments, name),
+                                                    [str(steps_of(arguments, name)), *settings_of(arguments, name)])
                for name in study_names(arguments.study)}
 
     def counted():

@@ -139,10 +139,10 @@ def steps_of(checkpoint):
     return int(checkpoint.name.split("_")[1])
 
 
-def settings_digest(config, steps, settings):
-    """Of the configuration without its comments, and of what is set besides."""
+def settings_digest(config, settings):
+    """Of the configuration without its comments, and of texts that say what is set besides."""
     lines = [line for line in config.read_text().splitlines() if not line.lstrip().startswith("#")]
-    return hashlib.sha256("\n".join([*lines, str(steps), *settings]).encode()).hexdigest()[:8]
+    return hashlib.sha256("\n".join([*lines, *settings]).encode()).hexdigest()[:8]
 
 
 def evaluate(arguments, seed, folder):
@@ -155,7 +155,7 @@ def evaluate(arguments, seed, folder):
         result = json.loads(run([arguments.bin / "skein", "eval", "--checkpoint", checkpoint, "--episodes", episodes,
                                  "--seed", arguments.eval_seed, "--json"]))
         yield {"seed": seed, "env_steps": result["env_steps"], "seconds": round(seconds[result["env_steps"]], 2),
-               "settings": settings_digest(arguments.config, arguments.steps, arguments.set), "episodes": episodes,
+               "settings": settings_digest(arguments.config, [str(arguments.steps), *arguments.set]), "episodes": episodes,
                "return_mean": round(result["return_mean"], 2), "return_std": round(result["return_std"], 2),
                **{name: round(value, 4) for name, value in result["metrics_mean"].items()},
                "digest": result["digest"], "mujoco": result["mujoco_version"]}
@@ -316,7 +316,7 @@ def study(arguments):
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(f"{arguments.out}.csv")
     rows = read_rows(path) if path.exists() else []
-    settings = settings_digest(arguments.config, arguments.steps, arguments.set)
+    settings = settings_digest(arguments.config, [str(arguments.steps), *arguments.set])
     if any(row.get("settings", settings) != settings for row in rows):
         sys.exit(f"{path} has rows of another form of {arguments.config.name}: remove them, and the folders of their runs")
     for seed in seeds:
