@@ -363,12 +363,10 @@ def main(arguments=None):
         day.build()
     options.bench = options.bench.resolve()
     day.deadline = time.monotonic() + 60 * options.minutes
-    if not day.built():
-        pass
-    elif options.bench.exists():
-        measure(day)
-    else:
+    if day.built() and not options.bench.exists():
         day.steps.append({"group": "build", "name": "skein-bench", "failed": f"{options.bench} is not there"})
+    if day.built():
+        measure(day)
     day.gpus.stop()
     day.write()
     text = markdown(day).rstrip("\n") + "\n"
