@@ -26,8 +26,9 @@ makes it smaller, --dry-run only prints the table of the seeds that are done.
 
     scripts/learning_study.py --suite wall-clock --out docs/benchmarks/mujoco-suite
 
-The same runs, the first five seeds, of the tasks of which rl_games' time on a graphics card is known: the median of the
-seconds of learning until a checkpoint has passed the task's return. For a machine that does nothing else meanwhile.
+The first five seeds of the tasks of which rl_games' time on a graphics card is known, the same runs or those of a configuration
+for a short wait: the median of the seconds of learning until a checkpoint has passed the task's return. For a machine that does
+nothing else meanwhile.
 
     scripts/learning_study.py --suite memory --out docs/benchmarks/memory/memory
 
@@ -47,7 +48,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES  # noqa: E402  Beside this script.
+from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Reference  # noqa: E402  Beside this script.
 
 TABLE_EPISODES = 100  # Of the checkpoints that a table shows; the others are for the curves.
 
@@ -399,7 +400,8 @@ def seconds_to(rows, seed, target):
 def run_wall_clock(arguments):
     lines = ["| task | return | median seconds | each seed's | seeds | rl_games on an RTX 3090 |", "|---" * 6 + "|"]
     for race in chosen(arguments, RACES):
-        rows = study_line(arguments, next(task for task in MUJOCO if task.name == race.name), race.target)
+        line = next((task for task in MUJOCO if task.name == race.name), Reference(race.name, MILLION, {}, ""))
+        rows = study_line(argparse.Namespace(**{**vars(arguments), "interval": race.interval}), line, race.target)
         done = {row["seed"] for row in rows}
         seconds = [seconds_to(rows, seed, race.target) for seed in seeds_of(arguments) if seed in done]
         shown = ["never" if value == math.inf else f"{value:.1f}"
