@@ -60,6 +60,9 @@ class GradientSteps {
   DeviceCopier& copier() { return copier_; }
   const GradientReducer* reducer() const { return gradient_.reducer(); }  // Null: a single rank.
 
+  // The samples of a row of the minibatches from now on, for learner.micro_batch_size. Not called: 1.
+  void SetRowSize(int64_t samples) { gradient_.memory().SetRowSize(samples); }
+
   // For tests. Called before each forward and backward pass with its number of samples; throws for a lack of memory.
   void SetMemoryProbe(std::function<void(int64_t samples)> probe) { gradient_.memory().SetProbe(std::move(probe)); }
   // For tests. Enqueues steps as on a GPU, without waiting for the device in each gradient step.

@@ -29,8 +29,8 @@ bool IsOutOfMemory(const std::exception& error) {
 absl::Status MemoryLimit::Go(int64_t rows, const Work& work, int64_t& piece) {
   if (absl::Status s = work.begin(); !s.ok()) return s;
   for (int64_t first = 0; first < rows; first += piece) {
-    piece = rows_ > 0 ? std::min(rows_, rows - first) : rows;
-    if (probe_) probe_(piece);
+    piece = samples_ > 0 ? std::min(std::max<int64_t>(1, samples_ / row_size_), rows - first) : rows;
+    if (probe_) probe_(piece * row_size_);
     work.piece(first, piece, first + piece == rows);
   }
   return absl::OkStatus();
@@ -50,12 +50,15 @@ absl::Status MemoryLimit::Run(int64_t rows, const Work& work) {
       if (!IsOutOfMemory(error)) throw;
       if (piece <= 1) {
         return absl::ResourceExhaustedError(
-            absl::StrCat("out of memory with a single ", words_.row, "; ", words_.remedy));
+            row_size_ == 1 ? absl::StrCat("out of memory with a single ", words_.sample, "; ", words_.remedy)
+                           : absl::StrCat("out of memory with a single sequence of ", row_size_, " ", words_.sample,
+                                          "s; ", words_.remedy));
       }
     }
-    rows_ = piece / 2;
+    samples_ = piece / 2 * row_size_;
     ++out_of_memory_;
-    spdlog::warn("out of memory with {} {}s at once; from now on {} ({})", piece, words_.row, rows_, words_.setting);
+    spdlog::warn("out of memory with {} {}s at once; from now on {} ({})", piece * row_size_, words_.sample, samples_,
+                 words_.setting);
   }
 }
 

@@ -16,15 +16,17 @@ bool IsOutOfMemory(const std::exception& error);
 // Divides work on many rows into pieces that fit into memory.
 class MemoryLimit {
  public:
-  // For messages: what a row is, the setting that limits a piece, and what to do if not even one row fits.
+  // For messages: what a sample is, the setting that limits a piece, and what to do if not even one row fits.
   struct Words {
-    const char* row = "sample";
+    const char* sample = "sample";
     const char* setting = "learner.micro_batch_size";
     const char* remedy = "the network is too large for the device";
   };
-  // `rows`: the initial limit on the rows of one piece; 0 = no limit.
-  explicit MemoryLimit(int64_t rows, const Words& words) : words_(words), rows_(rows) {}
-  explicit MemoryLimit(int64_t rows) : MemoryLimit(rows, Words()) {}
+  // `samples`: the initial limit on the samples of one piece; 0 = no limit.
+  explicit MemoryLimit(int64_t samples, const Words& words) : words_(words), samples_(samples) {}
+  explicit MemoryLimit(int64_t samples) : MemoryLimit(samples, Words()) {}
+  // The samples of a row from now on; 1 at first. A piece has at least one row.
+  void SetRowSize(int64_t samples) { row_size_ = samples; }
 
   struct Work {
     std::function<absl::Status()> begin;                                // Called again at each retry.
@@ -37,9 +39,9 @@ class MemoryLimit {
   // The same without retries: exceptions for lack of memory pass through too, and the limit stays.
   absl::Status RunOnce(int64_t rows, const Work& work);
 
-  int64_t rows() const { return rows_; }
+  int64_t samples() const { return samples_; }
   int64_t out_of_memory() const { return out_of_memory_; }  // How often the limit was halved.
-  // For tests. Called before each piece with its number of rows; may throw.
+  // For tests. Called before each piece with its number of samples; may throw.
   void SetProbe(std::function<void(int64_t)> probe) { probe_ = std::move(probe); }
 
  private:
@@ -47,7 +49,8 @@ class MemoryLimit {
   absl::Status Go(int64_t rows, const Work& work, int64_t& piece);
 
   const Words words_;
-  int64_t rows_;
+  int64_t samples_;
+  int64_t row_size_ = 1;
   int64_t out_of_memory_ = 0;
   std::function<void(int64_t)> probe_;
 };

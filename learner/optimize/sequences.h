@@ -31,6 +31,8 @@ class Sequences {
   // REQUIRES: the network has a memory; `data`, which must outlive this, is on its device.
   Sequences(const Options& options, const ActorCritic& network, TrainingData* data);
 
+  int64_t length() const { return L_; }
+
   // Runs the memory through all steps with the current weights, without gradients. Sets what policy and value function
   // read: TrainingData::policy, critic and final_critic. `states`: also where sequences begin.
   void Unroll(bool states, BatchForward* forward);

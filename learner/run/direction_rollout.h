@@ -55,7 +55,7 @@ class DirectionRollout {
 
   // How often directions were halved for lack of memory.
   int64_t out_of_memory() const { return memory_.out_of_memory(); }
-  int64_t dir_chunk() const { return memory_.rows(); }  // 0 = all.
+  int64_t dir_chunk() const { return memory_.samples(); }  // 0 = all.
   // For tests: see MemoryLimit::SetProbe, of numbers of directions.
   void SetProbe(std::function<void(int64_t)> probe) { memory_.SetProbe(std::move(probe)); }
   // For tests: makes the recorder of steps, otherwise that of a GPU.

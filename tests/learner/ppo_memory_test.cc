@@ -193,8 +193,19 @@ TEST(MemoryLimit, BeginsAgainWithHalfAfterAFailure) {
   ASSERT_TRUE(limit.Run(7, work).ok());
   EXPECT_EQ(rows, (std::vector<int64_t>{3, 3, 1}));
   EXPECT_EQ(last, (std::vector<bool>{false, false, true}));
-  EXPECT_EQ(limit.rows(), 3);
+  EXPECT_EQ(limit.samples(), 3);
   EXPECT_EQ(limit.out_of_memory(), 1);
+  // Rows of several samples: the limit is on samples, and a piece has at least one row.
+  limit.SetRowSize(2);
+  limit.SetProbe(nullptr);
+  ASSERT_TRUE(limit.Run(3, work).ok());
+  EXPECT_EQ(rows, (std::vector<int64_t>{1, 1, 1}));
+  MemoryLimit ample(12);
+  ample.SetRowSize(4);
+  ample.SetProbe(MemoryFor(8));
+  ASSERT_TRUE(ample.Run(5, work).ok());
+  EXPECT_EQ(rows, (std::vector<int64_t>{1, 1, 1, 1, 1}));
+  EXPECT_EQ(ample.samples(), 4);
   work.begin = [] { return absl::AbortedError("no more"); };
   EXPECT_EQ(limit.Run(7, work).code(), absl::StatusCode::kAborted);
 }

@@ -243,7 +243,7 @@ TEST(MemoryLimit, OneGoLetsLackOfMemoryPassThrough) {
   MemoryLimit::Work work{[] { return absl::OkStatus(); }, [](int64_t, int64_t, bool) {}};
   EXPECT_THROW(limit.RunOnce(7, work).IgnoreError(), std::bad_alloc);
   EXPECT_TRUE(limit.RunOnce(8, work).ok());
-  EXPECT_EQ(limit.rows(), 4);
+  EXPECT_EQ(limit.samples(), 4);
   EXPECT_EQ(limit.out_of_memory(), 0);
 }
 

@@ -29,17 +29,13 @@ double AdaptLearningRate(double lr, double kl, double kl_target) {
 
 namespace {
 
-// Where minibatches are sequences, passes are limited to whole ones, and data are on the device from the start.
+// Where minibatches are sequences, data are on the device from the start.
 v1::RunConfig OfSequences(const v1::RunConfig& config, const ActorCritic& network) {
   if (!network.memory().exists()) return config;
   v1::RunConfig changed = config;
   v1::LearnerConfig* const learner = changed.mutable_learner();
   learner->set_prefetch_depth(0);
   learner->set_cuda_graph(false);
-  if (learner->micro_batch_size() == 0) return changed;
-  const uint32_t steps = config.rollout().steps_per_iteration() / std::max(1u, config.rollout().num_envs());
-  const uint32_t length = config.ppo().sequence_length() > 0 ? std::min(config.ppo().sequence_length(), steps) : steps;
-  learner->set_micro_batch_size(std::max(1u, learner->micro_batch_size() / std::max(1u, length)));
   return changed;
 }
 
@@ -92,6 +88,7 @@ absl::StatusOr<UpdateStats> Ppo::Update(const Batch& batch, double progress, uin
   std::optional<Sequences> sequences;
   if (network().memory().exists()) {
     sequences.emplace(Sequences::Options{ppo().sequence_length(), ppo().burn_in()}, network(), &*data);
+    steps().SetRowSize(sequences->length());
   }
   Minibatch& samples = sequences ? sequences->samples() : data->samples;
   const auto cut = [&](const torch::Tensor& rows) { return sequences ? sequences->Cut(rows) : rows; };
