@@ -2,13 +2,13 @@
 #include "env/env_config.h"
 
 #include <array>
-#include <cstdlib>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "base/process/subprocess.h"
 #include "env/external/world_spec.h"
 #include "google/protobuf/descriptor.h"
 
@@ -76,15 +76,9 @@ MujocoOptions MakeMujocoOptions(const v1::EnvConfig& config) {
   return options;
 }
 
-// The setting; its default means the Python that SKEIN_PYTHON names on this node, if that is set.
-std::string PythonOf(const v1::ExternalEnvConfig& external) {
-  const char* const chosen = std::getenv("SKEIN_PYTHON");
-  return external.python() == "python3" && chosen != nullptr && *chosen != '\0' ? chosen : external.python();
-}
-
 ExternalOptions MakeExternalOptions(const v1::EnvConfig& config) {
   const v1::ExternalEnvConfig& external = config.external();
-  ExternalOptions options{.python = PythonOf(external),
+  ExternalOptions options{.python = PythonProgram(external.python()),
                           .arguments = external.arguments(),
                           .start_timeout = absl::Seconds(external.start_timeout_seconds()),
                           .restarts = external.restarts()};

@@ -2,11 +2,11 @@
 #include "sweep/optuna_suggester.h"
 
 #include <cmath>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/process/exit_code.h"
+#include "base/process/subprocess.h"
 
 namespace skein {
 
@@ -36,9 +36,7 @@ Json SpaceJson(const Space& space) {
 absl::StatusOr<std::unique_ptr<OptunaSuggester>> OptunaSuggester::Start(const Options& options, const SweepFile& file,
                                                                         const Scheduler& scheduler) {
   std::unique_ptr<OptunaSuggester> suggester(new OptunaSuggester(file, scheduler));
-  const char* const chosen = std::getenv("SKEIN_PYTHON");
-  const std::string python = chosen == nullptr || *chosen == '\0' ? "python3" : chosen;
-  auto process = JsonLineProcess::Start({python, "-u", "-c", std::string(embedded::optuna_helper_py())},
+  auto process = JsonLineProcess::Start({PythonProgram(""), "-u", "-c", std::string(embedded::optuna_helper_py())},
                                         {.log_path = options.folder + "/log/optuna.log"});
   if (absl::IsNotFound(process.status())) {
     return absl::UnavailableError(absl::StrCat("sampler ", file.config.sampler().kind(), " is Optuna's, and ",

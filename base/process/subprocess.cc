@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -228,6 +229,13 @@ std::vector<std::string> ChildEnvironment(const std::vector<std::string>& unset,
   }
   result.insert(result.end(), extra.begin(), extra.end());
   return result;
+}
+
+std::string PythonProgram(const std::string& setting) {
+  constexpr char kDefault[] = "python3";
+  if (!setting.empty() && setting != kDefault) return setting;
+  const char* const chosen = std::getenv("SKEIN_PYTHON");
+  return chosen == nullptr || *chosen == '\0' ? kDefault : chosen;
 }
 
 std::string ProgramFolder() {

@@ -64,4 +64,8 @@ std::vector<std::string> ChildEnvironment(const std::vector<std::string>& unset,
 // Folder of the running program, to find its siblings.
 std::string ProgramFolder();
 
+// The program that runs Python on this node: what a setting names; where it is empty or python3, its default, what
+// SKEIN_PYTHON names, if that is set.
+std::string PythonProgram(const std::string& setting);
+
 }  // namespace skein

@@ -74,9 +74,7 @@ RunCallbacks::Options CallbackOptions(const v1::RunConfig& config, const std::st
     options.command = absl::StrSplit(program, ' ', absl::SkipWhitespace());
     return options;
   }
-  const char* const chosen = std::getenv("SKEIN_PYTHON");
-  const std::string python = chosen == nullptr || *chosen == '\0' ? config.env().external().python() : chosen;
-  options.command = {python.empty() ? "python3" : python, "-m", "skein_env.callback_process", options.name};
+  options.command = {PythonProgram(config.env().external().python()), "-m", "skein_env.callback_process", options.name};
   // The package beside the programs, for who has not installed it.
   const char* const path = std::getenv("PYTHONPATH");
   const std::string own = path == nullptr || *path == '\0' ? "" : absl::StrCat(path, ":");
@@ -95,7 +93,7 @@ void RunCallbacks::Begin(const At& at) {
   if (!started.ok()) {
     const bool program = absl::StartsWith(options_.name, kProgramPrefix);
     Fail("", absl::StrCat(started.status().message(),
-                          program ? "" : " (SKEIN_PYTHON, or else env.external.python, names Python)"));
+                          program ? "" : " (env.external.python, or else SKEIN_PYTHON, names Python)"));
     return;
   }
   process_ = *std::move(started);

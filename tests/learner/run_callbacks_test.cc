@@ -187,7 +187,7 @@ TEST_F(ScriptedCallbacks, ThatCannotBeStartedSayHow) {
   EXPECT_TRUE(callbacks.configured());
   callbacks.Begin({});
   EXPECT_THAT(std::string(callbacks.status().message()),
-              HasSubstr("callback mine:make: no-such-python: no such program (SKEIN_PYTHON"));
+              HasSubstr("callback mine:make: no-such-python: no such program (env.external.python"));
 }
 
 }  // namespace
