@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -15,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "base/config/nearest_name.h"
 #include "base/process/message_text.h"
+#include "skein/v1/fit.pb.h"
 
 namespace skein::config_reflection {
 namespace {
@@ -266,7 +268,14 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
 }
 
 std::string UnknownKey(const std::string& path, const Descriptor* root) {
-  const std::vector<std::string> paths = SettingPathsOf(root == nullptr ? v1::RunConfig::descriptor() : root);
+  const Descriptor* const own = root == nullptr ? v1::RunConfig::descriptor() : root;
+  const std::string section = path.substr(0, path.find('.'));
+  for (const auto& [other, verb] :
+       {std::pair{v1::RunConfig::descriptor(), "train"}, {v1::FitConfig::descriptor(), "fit"}}) {
+    if (own->FindFieldByName(section) != nullptr || other->FindFieldByName(section) == nullptr) continue;
+    return absl::StrCat("unknown key ", Quoted(path), "; '", section, "' is a key of `skein ", verb, "`");
+  }
+  const std::vector<std::string> paths = SettingPathsOf(own);
   NearestSetting nearest;
   if (root == nullptr) {
     nearest = FindNearestSetting(path);

@@ -97,6 +97,7 @@ TEST(MergeYaml, UnknownKeyNamesPlaceAndNearestKey) {
             "run.yaml:3:3: unknown key 'ppo.gama'; the nearest is 'ppo.gamma'");
   EXPECT_EQ(MergeError("epochs: 3"), "run.yaml:1:1: unknown key 'epochs'; the nearest is 'ppo.epochs'");
   EXPECT_EQ(MergeError("pop: {lr: 1}"), "run.yaml:1:1: unknown key 'pop'; the nearest is 'ppo'");
+  EXPECT_EQ(MergeError("data: {files: [a]}"), "run.yaml:1:1: unknown key 'data'; 'data' is a key of `skein fit`");
 }
 
 TEST(MergeYaml, ARunHasOneAlgorithm) {
