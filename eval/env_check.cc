@@ -112,14 +112,18 @@ class Check {
     return absl::OkStatus();
   }
 
+  void Add(CheckedPoint point) {
+    result_.points.push_back(std::move(point));
+    if (options_.on_point) options_.on_point(result_.points.back());
+  }
   void Good(const std::string& name, const std::string& found) {
-    result_.points.push_back({.name = name, .verdict = Verdict::kOk, .found = found});
+    Add({.name = name, .verdict = Verdict::kOk, .found = found});
   }
   void Skip(const std::string& name, const std::string& why) {
-    result_.points.push_back({.name = name, .verdict = Verdict::kNotApplicable, .found = why});
+    Add({.name = name, .verdict = Verdict::kNotApplicable, .found = why});
   }
   void Fail(const std::string& name, const std::string& found, const std::string& remedy) {
-    result_.points.push_back({.name = name, .verdict = Verdict::kFails, .found = OneLine(found), .remedy = remedy});
+    Add({.name = name, .verdict = Verdict::kFails, .found = OneLine(found), .remedy = remedy});
   }
 
   int64_t Steps() const {
@@ -210,8 +214,9 @@ class Check {
   void LookAtDtypes(const Pass& first) {
     if (first.diverged > 0 || !first.failure.ok()) return Skip("dtypes", "steps fail");
     if (!options_.look_at_dtypes) return Skip("dtypes", "its numbers are float32 by its interface");
-    result_.points.push_back(options_.look_at_dtypes());
-    result_.points.back().name = "dtypes";
+    CheckedPoint point = options_.look_at_dtypes();
+    point.name = "dtypes";
+    Add(std::move(point));
   }
 
   void LookAtClosing(const std::string& said) {

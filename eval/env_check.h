@@ -47,6 +47,8 @@ struct EnvCheckOptions {
   // Env-steps a second of num_envs of them in one runner of an actor. May be empty. NotFound: a program is missing.
   // DeadlineExceeded: it was not measured in time, which says nothing of the environment.
   std::function<absl::StatusOr<double>()> measure_actor;
+  // Called with each point as soon as its verdict is known. May be empty.
+  std::function<void(const CheckedPoint&)> on_point;
   // Returns true once the check shall end early. May be empty.
   std::function<bool()> stopping;
   // What has been logged since the last call, for the reason of a failure; may be empty.
@@ -58,9 +60,10 @@ struct EnvCheckOptions {
 // point that fails.
 absl::StatusOr<EnvCheck> CheckEnv(const EnvCheckOptions& options);
 
-// A line for each point; or one JSON object: env_id, ok, points (point, verdict: ok, fails or not_applicable, found,
-// remedy), env_steps_per_second (alone, together, in_actor).
-std::string FormatEnvCheck(const EnvCheck& check);
+// The lines of a point; that of all; or one JSON object: env_id, ok, points (point, verdict: ok, fails or
+// not_applicable, found, remedy), env_steps_per_second (alone, together, in_actor).
+std::string FormatCheckedPoint(const CheckedPoint& point);
+std::string FormatVerdict(const EnvCheck& check);
 std::string EnvCheckJson(const EnvCheck& check);
 
 }  // namespace skein

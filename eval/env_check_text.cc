@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/process/message_text.h"
 #include "eval/env_check.h"
 #include "nlohmann/json.hpp"
 
@@ -16,14 +15,15 @@ const char* Word(Verdict verdict) {
 
 }  // namespace
 
-std::string FormatEnvCheck(const EnvCheck& check) {
-  std::string text = absl::StrCat(Escaped(check.env_id), "\n");
-  for (const CheckedPoint& point : check.points) {
-    const char* const verdict = point.verdict == Verdict::kNotApplicable ? "-" : Word(point.verdict);
-    absl::StrAppend(&text, absl::StrFormat("  %-6s%-18s %s\n", verdict, point.name, point.found));
-    if (!point.remedy.empty()) absl::StrAppend(&text, absl::StrFormat("  %-6s%-18s do: %s\n", "", "", point.remedy));
-  }
-  return absl::StrCat(text, check.ok() ? "it keeps the contract" : "it does not keep the contract", "\n");
+std::string FormatCheckedPoint(const CheckedPoint& point) {
+  const char* const verdict = point.verdict == Verdict::kNotApplicable ? "-" : Word(point.verdict);
+  std::string text = absl::StrFormat("  %-6s%-18s %s\n", verdict, point.name, point.found);
+  if (!point.remedy.empty()) absl::StrAppend(&text, absl::StrFormat("  %-6s%-18s do: %s\n", "", "", point.remedy));
+  return text;
+}
+
+std::string FormatVerdict(const EnvCheck& check) {
+  return check.ok() ? "it keeps the contract\n" : "it does not keep the contract\n";
 }
 
 std::string EnvCheckJson(const EnvCheck& check) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -188,9 +189,15 @@ int CheckAndPrint(const EnvCheckFlags& flags, ShutdownSignal* signal) {
     options.look_at_dtypes = [&flags, &env] { return LookAtDtypes(flags.id, env.external); };
   }
   options.measure_actor = [&flags, &stopping] { return MeasureActor(flags, stopping); };
+  bool begun = false;
+  options.on_point = [&flags, &begun](const CheckedPoint& point) {
+    if (flags.json) return;
+    if (!std::exchange(begun, true)) std::cout << Escaped(flags.id) << '\n';
+    std::cout << FormatCheckedPoint(point) << std::flush;
+  };
   const auto check = CheckEnv(options);
   if (!check.ok()) return ReportAndExitCode(kName, check.status());
-  std::cout << (flags.json ? EnvCheckJson(*check) + "\n" : FormatEnvCheck(*check)) << std::flush;
+  std::cout << (flags.json ? EnvCheckJson(*check) + "\n" : FormatVerdict(*check)) << std::flush;
   return FinishOutput(kName, check->ok() ? kExitOk : kExitData);
 }
 
