@@ -11,6 +11,7 @@
 #include "base/telemetry/log.h"
 #include "cli/verbs.h"
 #include "env/registry.h"
+#include "learner/network/torch_version.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Skein: distributed reinforcement learning.", "skein");
@@ -35,7 +36,10 @@ int main(int argc, char** argv) {
   for (const char* verb : {"train", "head", "worker", "status", "top", "drain"}) {
     skein::AddCredentialFlags(app.get_subcommand(verb), &credentials[verb]);
   }
-  if (const auto code = skein::ParseArguments(app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}})) return *code;
+  if (const auto code = skein::ParseArguments(
+          app, argc, argv, {{"MuJoCo", skein::MujocoVersion()}, {"LibTorch", skein::TorchVersion()}})) {
+    return *code;
+  }
   skein::InitLog("skein");  // For warnings of libraries; what verbs say goes to standard output.
   const std::string verb = app.get_subcommands().front()->get_name();
   // Other verbs only use servers of their own on the loopback. These read the variables in programs of their own.

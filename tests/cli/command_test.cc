@@ -88,7 +88,7 @@ TEST(SkeinCommand, ShowsHelpAndVersion) {
 
 TEST(SkeinCommand, EveryProgramSaysItsVersionAndThoseOfItsLibraries) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> programs = {
-      {"skein", {"gRPC", "protobuf", "MuJoCo"}},
+      {"skein", {"gRPC", "protobuf", "MuJoCo", "LibTorch"}},
       {"skein-actor", {"gRPC", "protobuf", "MuJoCo"}},
       {"skein-coordinator", {"gRPC", "protobuf"}},
       {"skein-eval", {"gRPC", "protobuf", "MuJoCo"}},
