@@ -136,6 +136,7 @@ TEST_F(BadInput, RunsThatAreNot) {
 TEST_F(BadInput, WeightsThatAreNotThereOrDoNotFit) {
   EXPECT_THAT(MistakeInTrain(65, {"--config", kCartPole, "--init-from", folder_.path() + "/nothing", "--no-eval"}),
               HasSubstr("learner.init_from"));
+  EXPECT_FALSE(fs::exists(runs()));
   EXPECT_THAT(MistakeInTrain(64, {"--config", kCartPole, "--init-optimizer"}), HasSubstr("--init-from"));
 }
 
