@@ -45,10 +45,12 @@ absl::Status CheckTransforms(const v1::RunConfig& config) {
                                                      ") are both given; give one"));
     }
   }
-  if (config.sync().mode() == v1::SYNC_MODE_ON_DEVICE && (env.hide_size() > 0 || env.transforms_size() > 0)) {
+  for (int i = 0; i < env.transforms_size() && config.sync().mode() == v1::SYNC_MODE_ON_DEVICE; ++i) {
+    if (env.transforms(i).hide_size() > 0) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(env.hide_size() > 0 ? "env.hide" : "env.transforms",
-                     ": environments on the device have no transforms; use another sync.mode than on_device"));
+        absl::StrCat("env.transforms[", i,
+                     "]: of the transforms, environments on the device have hide alone; use another sync.mode than "
+                     "on_device"));
   }
   return absl::OkStatus();
 }

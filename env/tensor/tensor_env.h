@@ -109,7 +109,8 @@ class TensorEnv {
 };
 
 // The tensor form of a registered environment. InvalidArgument: as CheckTensorForm (env/registry.h), the environment
-// refuses `env_options`, there are transforms, worlds < 1, max_episode_steps < 0, or indices beyond 2^32.
+// refuses `env_options`, a transform does not fit or is another one than kHide, worlds < 1, max_episode_steps < 0, or
+// indices beyond 2^32.
 absl::StatusOr<std::unique_ptr<TensorEnv>> MakeTensorEnv(const std::string& env_id, const TensorEnv::Options& options,
                                                          const EnvOptions& env_options);
 

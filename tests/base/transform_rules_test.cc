@@ -78,9 +78,10 @@ TEST(Transforms, ThatAreNoneAreRefusedWithTheirPlace) {
   EXPECT_THAT(Error("env: {hide: {a: b}}"), HasSubstr("env.hide: expected a list such as [3, 8-16], got a mapping"));
 }
 
-TEST(Transforms, AreNotThereOnADevice) {
-  EXPECT_THAT(Error("env: {id: CartPole-v1, hide: [1]}\nsync: {mode: on_device}"),
-              HasSubstr("env.hide: environments on the device have no transforms"));
+TEST(Transforms, OnADeviceHideAlone) {
+  EXPECT_EQ(Error("env: {id: CartPole-v1, hide: [1], transforms: [hide: [0]]}\nsync: {mode: on_device}"), "");
+  EXPECT_THAT(Error("env: {id: CartPole-v1, transforms: [hide: [0], clip]}\nsync: {mode: on_device}"),
+              HasSubstr("env.transforms[1]: of the transforms, environments on the device have hide alone"));
 }
 
 TEST(Transforms, CannotChangeDuringARun) {

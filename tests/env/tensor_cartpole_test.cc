@@ -19,22 +19,23 @@ using testing::HasSubstr;
 constexpr int kEnvs = 24;
 constexpr uint64_t kSeed = (uint64_t{5} << 32) | 3, kFirstEnv = 9;
 
-std::unique_ptr<VectorEnv> MakeNative(int limit) {
+std::unique_ptr<VectorEnv> MakeNative(int limit, const EnvOptions& env = {}) {
   VectorEnv::Options options;
   options.env_id = "CartPole-v1";
   options.size = kEnvs;
   options.seed = kSeed;
   options.max_episode_steps = limit;
+  options.env = env;
   return VectorEnv::Make(options).value();
 }
 
-std::unique_ptr<TensorEnv> MakeTensor(int limit) {
+std::unique_ptr<TensorEnv> MakeTensor(int limit, const EnvOptions& env = {}) {
   TensorEnv::Options options;
   options.worlds = kEnvs;
   options.seed = kSeed;
   options.first_env = kFirstEnv;
   options.max_episode_steps = limit;
-  return MakeTensorEnv("CartPole-v1", options, {}).value();
+  return MakeTensorEnv("CartPole-v1", options, env).value();
 }
 
 torch::Tensor NativeState(const VectorEnv& native) {
@@ -44,7 +45,7 @@ torch::Tensor NativeState(const VectorEnv& native) {
 }
 
 void ExpectSameObs(const VectorEnv& native, const TensorEnv& tensor) {
-  torch::Tensor got = torch::empty({kEnvs, 1, 4}), want = torch::empty({kEnvs, 1, 4});
+  torch::Tensor got = torch::empty({kEnvs, 1, tensor.spec().obs_size}), want = torch::empty_like(got);
   tensor.Observe(got);
   native.Observe(want.data_ptr<float>());
   ASSERT_TRUE(torch::allclose(got, want, 1e-6, 1e-6)) << (got - want).abs().max();
@@ -76,7 +77,9 @@ void StepBoth(RandomStream& random, VectorEnv& native, TensorEnv& tensor, Ends* 
     ends->truncated += want.truncated[e];
     EXPECT_EQ(got.episode_return[e].item<double>(), want.episode_return[e]);
     EXPECT_EQ(got.episode_length[e].item<int64_t>(), want.episode_length[e]);
-    for (int i = 0; i < 4; ++i) EXPECT_NEAR(got.final_obs[e][0][i].item<float>(), want.final_obs[e * 4 + i], 1e-6);
+    const int size = tensor.spec().obs_size;
+    for (int i = 0; i < size; ++i)
+      EXPECT_NEAR(got.final_obs[e][0][i].item<float>(), want.final_obs[e * size + i], 1e-6);
   }
 }
 
@@ -96,6 +99,35 @@ TEST(TensorCartPole, AgreesWithTheNativeFormInEveryStepOfRandomEpisodes) {
   EXPECT_TRUE(torch::allclose(tensor->SaveState(), NativeState(*native), 1e-9, 1e-9));
   EXPECT_GT(ends.terminated, 50);
   EXPECT_GT(ends.truncated, 10);
+}
+
+TEST(TensorCartPole, HidesTheSameColumns) {
+  using Kind = TransformOptions::Kind;
+  EnvOptions env;
+  env.transforms = {{.setting = "env.hide", .kind = Kind::kHide, .columns = {"velocities"}},
+                    {.setting = "env.transforms[0]", .kind = Kind::kHide, .columns = {"0"}}};
+  const auto native = MakeNative(25, env);
+  const auto tensor = MakeTensor(25, env);
+  EXPECT_EQ(tensor->spec().obs_size, 1);  // The angle of the pole.
+  native->ResetAll(kFirstEnv);
+  tensor->ResetAll();
+  RandomStream random(3, RandomPurpose::kAction, 0, 0);
+  Ends ends;
+  for (int t = 0; t < 60 && !HasFailure(); ++t) {
+    StepBoth(random, *native, *tensor, &ends);
+    ExpectSameObs(*native, *tensor);
+  }
+  EXPECT_GT(ends.terminated, 10);
+  const torch::Tensor some = torch::tensor({5, 0}), all = torch::empty({kEnvs, 1, 1}), two = torch::empty({2, 1, 1});
+  tensor->Observe(all);
+  tensor->Observe(two, some);
+  EXPECT_TRUE(torch::equal(two, all.index_select(0, some)));
+
+  const auto error = [&env] { return std::string(MakeTensorEnv("CartPole-v1", {}, env).status().message()); };
+  env.transforms[1].columns = {"2"};
+  EXPECT_THAT(error(), HasSubstr("env.transforms[0]: '2' is not there"));
+  env.transforms[1].kind = Kind::kClip;
+  EXPECT_THAT(error(), HasSubstr("env.transforms[0]: not with environments on the device"));
 }
 
 TEST(TensorCartPole, GoesOnFromTheOthersState) {

@@ -97,6 +97,7 @@ TEST(DeviceMemory, ActsAsALiteralLoop) {
   for (const std::string memory : {"gru", "lstm"}) {
     ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory}));
     ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory, "model.critic_memory=separate"}));
+    ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory, "env.hide=velocities"}));
     ExpectLiteralRollout(Config("UavNavigate-v0", {"model.memory=" + memory}));
     ExpectLiteralRollout(Config("UavNavigate-v0", {"model.memory=" + memory, "model.critic_memory=separate"}));
   }
