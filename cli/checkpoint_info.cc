@@ -72,4 +72,6 @@ std::optional<CheckpointInfo> FindNewestIntactCheckpoint(const std::string& run_
   return std::nullopt;
 }
 
+absl::Status CheckCheckpoint(const std::string& path) { return FindCheckpoint(path).status(); }
+
 }  // namespace skein

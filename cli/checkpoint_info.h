@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "skein/v1/status.pb.h"
 
 namespace skein {
@@ -26,5 +27,9 @@ std::optional<CheckpointInfo> FindNewestCheckpoint(const std::string& run_path);
 
 // The same without damaged ones: reads all files of a checkpoint and verifies their checksums.
 std::optional<CheckpointInfo> FindNewestIntactCheckpoint(const std::string& run_path);
+
+// Whether there is a whole checkpoint where a user says: its folder, or a run's. Errors as FindCheckpoint
+// (learner/run/checkpoint.h).
+absl::Status CheckCheckpoint(const std::string& path);
 
 }  // namespace skein

@@ -31,7 +31,6 @@
 #include "base/process/file.h"
 #include "base/process/no_links.h"
 #include "google/protobuf/text_format.h"
-#include "learner/run/checkpoint.h"
 #include "xxhash.h"
 
 namespace skein {
@@ -270,12 +269,6 @@ absl::StatusOr<RunDirectory> RunDirectory::Open(const std::string& runs_dir, con
   const bool existed = fs::exists(path, ignored);
   if (resume == ResumeMode::kMust && !FindNewestCheckpoint(path)) {
     return absl::NotFoundError(absl::StrCat(path, "/checkpoints: no complete checkpoint to resume from"));
-  }
-  const std::string& from = config.learner().init_from();
-  if (!from.empty() && (resume == ResumeMode::kNever || !FindNewestCheckpoint(path))) {
-    if (const absl::Status status = FindCheckpoint(from).status(); !status.ok()) {
-      return absl::Status(status.code(), absl::StrCat("learner.init_from: ", std::string(status.message())));
-    }
   }
   if (absl::Status status = MakeRunFolder(path); !status.ok()) return status;
   auto lock = Lock(path);

@@ -23,8 +23,7 @@ class RunDirectory {
   // children (noted in the lock file) end by themselves; waits for them for up to 10 s. kNever: an existing folder is
   // first renamed to <name>.old-1 (or -2, ...). kMust: a checkpoint must exist. Unavailable: another process uses the
   // folder (names it). FailedPrecondition: its checkpoints are of a configuration that differs in what is learned
-  // (names the first key). NotFound: kMust and no checkpoint. DataLoss: its config.yaml cannot be read. Errors as
-  // FindCheckpoint: learner.init_from, of a run that has no checkpoint yet; nothing has been made then.
+  // (names the first key). NotFound: kMust and no checkpoint. DataLoss: its config.yaml cannot be read.
   // PermissionDenied, ResourceExhausted: the folder cannot be written.
   static absl::StatusOr<RunDirectory> Open(const std::string& runs_dir, const v1::RunConfig& config, ResumeMode resume);
   RunDirectory(RunDirectory&& other) noexcept;

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <optional>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,7 @@
 #include "base/telemetry/format_count.h"
 #include "base/telemetry/format_seconds.h"
 #include "base/telemetry/printable.h"
+#include "cli/checkpoint_info.h"
 #include "cli/final_evaluation.h"
 #include "cli/progress_display.h"
 #include "cli/run_directory.h"
@@ -55,6 +58,24 @@ absl::Status CheckDeviceIsHere(const LaunchPlan& plan) {
   return absl::InvalidArgumentError(
       absl::StrCat("learner.device (--device): got '", device,
                    "', but there is no GPU for CUDA here, or LibTorch was built without CUDA; try auto or cpu"));
+}
+
+// Before anything starts, as above. A run that has checkpoints goes on from its own.
+absl::Status CheckInitIsHere(const std::string& runs_dir, const LaunchPlan& plan) {
+  const std::string& from = plan.config.learner().init_from();
+  const std::string run = absl::StrCat(runs_dir, "/", plan.config.name());
+  const bool never = plan.resume == ResumeMode::kNever;
+  if (plan.learners == 0 || from.empty() || (!never && FindNewestCheckpoint(run))) return absl::OkStatus();
+  const auto path = [](const std::string& name) { return std::filesystem::weakly_canonical(name).lexically_normal(); };
+  std::error_code none;
+  if (never && std::filesystem::exists(run, none) &&
+      absl::StartsWith(path(from).string() + "/", path(run).string() + "/")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("learner.init_from: ", from, " is in ", run, ", which --resume never moves; give another --name"));
+  }
+  const absl::Status found = CheckCheckpoint(from);
+  return found.ok() ? found
+                    : absl::Status(found.code(), absl::StrCat("learner.init_from: ", std::string(found.message())));
 }
 
 // The run's part of this machine; null if it has none. InvalidArgument: there is too little, or too little is left.
@@ -164,8 +185,8 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
 
   const auto plan = PlanLaunch(options, Cores(), SizesInRunFolder(options));
   if (!plan.ok()) return ReportAndExitCode(command.c_str(), plan.status());
-  if (const absl::Status device = CheckDeviceIsHere(*plan); !device.ok()) {
-    return ReportAndExitCode(command.c_str(), device);
+  for (const absl::Status& status : {CheckDeviceIsHere(*plan), CheckInitIsHere(options.runs_dir, *plan)}) {
+    if (!status.ok()) return ReportAndExitCode(command.c_str(), status);
   }
   const auto booking = Book(options, *plan, stop);
   if (!booking.ok()) {

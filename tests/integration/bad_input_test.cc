@@ -137,6 +137,11 @@ TEST_F(BadInput, WeightsThatAreNotThereOrDoNotFit) {
   EXPECT_THAT(MistakeInTrain(65, {"--config", kCartPole, "--init-from", folder_.path() + "/nothing", "--no-eval"}),
               HasSubstr("learner.init_from"));
   EXPECT_FALSE(fs::exists(runs()));
+  fs::create_directories(runs() + "/x");
+  EXPECT_THAT(
+      MistakeInTrain(64, {"--config", kCartPole, "--name", "x", "--resume", "never", "--init-from", runs() + "/x"}),
+      HasSubstr("which --resume never moves"));
+  EXPECT_TRUE(fs::is_empty(runs() + "/x"));
   EXPECT_THAT(MistakeInTrain(64, {"--config", kCartPole, "--init-optimizer"}), HasSubstr("--init-from"));
 }
 
