@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "learner/optimize/memory_limit.h"
 #include "learner/sequence/anomaly.h"
 #include "learner/sequence/net_layout.h"
 #include "learner/sequence/sequence_batch.h"
@@ -16,6 +17,10 @@
 
 // The interface of engines that compute the gradients of a sequence model.
 namespace skein {
+
+// Of the engines' micro-batches, for messages.
+inline constexpr MemoryLimit::Words kFitWords{"sequence", "train.micro_batch_size",
+                                              "the model is too large, or data.max_length is"};
 
 // Parts first .. last-1 of a batch.
 struct PartRange {

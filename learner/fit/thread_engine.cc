@@ -5,7 +5,6 @@
 
 #include "base/process/cores.h"
 #include "learner/fit/fit_engine.h"
-#include "learner/optimize/memory_limit.h"
 #include "learner/optimize/thread_team.h"
 #include "learner/sequence/lstm_pass.h"
 
@@ -26,7 +25,7 @@ class ThreadEngine : public FitEngine {
         team_(static_cast<int>(ThreadsFor(train, parts)) - 1),
         parts_(parts) {
     for (int i = 0; i < team_.size(); ++i) passes_.push_back(std::make_unique<LstmPass>(layout));
-    for (Part& part : parts_) part.limit = std::make_unique<MemoryLimit>(train.micro_batch_size());
+    for (Part& part : parts_) part.limit = std::make_unique<MemoryLimit>(train.micro_batch_size(), kFitWords);
   }
 
   absl::Status Gradient(const SequenceBatch& batch, PartRange parts, double scale, torch::Tensor gradient,

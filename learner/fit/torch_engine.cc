@@ -11,7 +11,6 @@
 
 #include "learner/fit/fit_engine.h"
 #include "learner/optimize/autocast.h"
-#include "learner/optimize/memory_limit.h"
 
 namespace skein {
 namespace {
@@ -21,7 +20,7 @@ class TorchEngine : public FitEngine {
   TorchEngine(const v1::FitTrainConfig& train, const NetLayout* layout, std::vector<torch::Tensor> views)
       : layout_(*layout),
         views_(std::move(views)),
-        limit_(train.micro_batch_size()),
+        limit_(train.micro_batch_size(), kFitWords),
         precision_(train.precision() == v1::PRECISION_BF16 ? torch::kBFloat16 : torch::kFloat32),
         zero_bias_(torch::zeros({4 * layout->hidden}, views_[0].options().requires_grad(false))) {}
 
