@@ -33,9 +33,9 @@ class Algorithm {
   virtual void SetSettings(const v1::RunConfig& config) { (void)config; }
 
   // Trains on one iteration's data. `progress` of the run, in [0, 1], drives schedules. `iteration` keys random
-  // streams. ResourceExhausted: out of memory with a single sample. FailedPrecondition: there is no sample, or the
-  // ranks' batches do not fit together. Internal: the ranks' parameters differ afterwards. Others as Collective's.
-  // After an error the state is undefined.
+  // streams. ResourceExhausted: out of memory with a single sample or sequence. FailedPrecondition: there is no sample,
+  // or the ranks' batches do not fit together. Internal: the ranks' parameters differ afterwards. Others as
+  // Collective's. After an error the state is undefined.
   virtual absl::StatusOr<UpdateStats> Update(const Batch& batch, double progress, uint64_t iteration) = 0;
 
   // Rules by which statistics of Update are watched; each is about one that Update returns. Constant.

@@ -32,7 +32,7 @@ class MinibatchGradient {
   // that the gradients and LossValues of all ranks add up to the whole minibatch's. `index` int64 on the samples'
   // device selects rows; undefined: all. Then optimizer.gradient() is the sum over the ranks, `loss` this rank's part.
   // If the loss is not finite on some rank, the gradient is NaN on every rank.
-  // Errors: as Collective's; ResourceExhausted: out of memory with a single sample.
+  // Errors: as Collective's; ResourceExhausted: out of memory with a single sample or sequence.
   absl::Status Compute(const Minibatch& samples, const torch::Tensor& index, int64_t minibatch_size, LossValues* loss);
   // The same without waiting for the device. `stats`: float64 [Loss::stats().size()] on it. `recorded` (StepGraph): an
   // exception for lack of memory passes through. Only autograd reads `scheduled`.

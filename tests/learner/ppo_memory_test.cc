@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -206,6 +207,10 @@ TEST(MemoryLimit, BeginsAgainWithHalfAfterAFailure) {
   ASSERT_TRUE(ample.Run(5, work).ok());
   EXPECT_EQ(rows, (std::vector<int64_t>{1, 1, 1, 1, 1}));
   EXPECT_EQ(ample.samples(), 4);
+  ample.SetProbe(MemoryFor(3));
+  const absl::Status status = ample.Run(5, work);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("with a single sequence of 4 samples"));
   work.begin = [] { return absl::AbortedError("no more"); };
   EXPECT_EQ(limit.Run(7, work).code(), absl::StatusCode::kAborted);
 }

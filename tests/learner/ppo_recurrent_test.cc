@@ -280,14 +280,12 @@ TEST(PpoRecurrent, MinibatchesAreWholeSequencesAndPassesToo) {
   config.mutable_ppo()->set_minibatch_size(100000);
   Ppo whole(config, MemoryNetwork(MemoryKind::kGru), 5);
   config.mutable_learner()->set_micro_batch_size(17);
-  config.mutable_rollout()->set_steps_per_iteration(80);
-  config.mutable_rollout()->set_num_envs(5);
   Ppo parts(config, MemoryNetwork(MemoryKind::kGru), 5);
   std::vector<int64_t> sizes;
-  parts.steps().SetMemoryProbe([&](int64_t sequences) { sizes.push_back(sequences); });
+  parts.steps().SetMemoryProbe([&](int64_t samples) { sizes.push_back(samples); });
   Train(whole, batch, 0, 0);
   Train(parts, batch, 0, 0);
-  EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 2, 2}));
+  EXPECT_EQ(sizes, (std::vector<int64_t>{16, 16, 16, 16, 16}));  // Two sequences each.
   EXPECT_LT(LargestDifference(parts.ModelState(), whole.ModelState()), 1e-5);
 }
 
