@@ -200,6 +200,18 @@ TEST(Subprocess, RefusedStartsAreInternal) {
   EXPECT_TRUE(absl::IsInternal(Subprocess::Spawn(options).status()));
 }
 
+TEST(PythonProgram, IsTheSettingsOrElseTheVariables) {
+  const char* const set = std::getenv("SKEIN_PYTHON");
+  const std::string before = set == nullptr ? "" : set;
+  setenv("SKEIN_PYTHON", "/venv/bin/python", 1);
+  EXPECT_EQ(PythonProgram("/mine/python"), "/mine/python");
+  EXPECT_EQ(PythonProgram("python3"), "/venv/bin/python");
+  EXPECT_EQ(PythonProgram(""), "/venv/bin/python");
+  setenv("SKEIN_PYTHON", "", 1);
+  EXPECT_EQ(PythonProgram(""), "python3");
+  setenv("SKEIN_PYTHON", before.c_str(), 1);
+}
+
 TEST(ProgramFolder, IsWhereThisTestLies) { EXPECT_THAT(ProgramFolder(), EndsWith("/tests")); }
 
 }  // namespace

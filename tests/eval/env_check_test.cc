@@ -105,7 +105,10 @@ std::string Failing(const EnvCheck& check) {
 }
 
 TEST(EnvCheck, FindsNothingWrongWithAGoodEnvironment) {
-  const EnvCheck check = CheckWalk({});
+  std::vector<std::string> told;  // As soon as each is known.
+  EnvCheckOptions options;
+  options.on_point = [&told](const CheckedPoint& point) { told.push_back(point.name); };
+  const EnvCheck check = CheckWalk({}, options);
   EXPECT_EQ(Failing(check), "");
   std::vector<std::string> names;
   for (const CheckedPoint& point : check.points) {
@@ -114,6 +117,7 @@ TEST(EnvCheck, FindsNothingWrongWithAGoodEnvironment) {
   }
   EXPECT_THAT(names, testing::ElementsAre("made", "spec", "numbers", "dtypes", "closes", "seeds", "ends",
                                           "final observation", "state", "speed"));
+  EXPECT_EQ(told, names);
   EXPECT_GT(check.alone, 0);
   EXPECT_GT(check.together, 0);
 }

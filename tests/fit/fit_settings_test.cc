@@ -34,6 +34,9 @@ TEST(FitSettings, NameFileLineColumnAndTheNearestKey) {
   EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(config.status().message()),
               HasSubstr(path + ":2:3: unknown key 'train.epoch'; the nearest is 'train.epochs'"));
+  WriteText(path, "ppo:\n  lr: 1e-3\n");
+  EXPECT_THAT(std::string(LoadFitConfig(path, {}).status().message()),
+              HasSubstr(path + ":1:1: unknown key 'ppo'; 'ppo' is a key of `skein train`"));
   WriteText(path, "model:\n  hidden: 40\n");
   EXPECT_THAT(std::string(LoadFitConfig(path, {}).status().message()),
               HasSubstr(path + ":2:11: model.hidden must be a multiple of 16, got 40"));

@@ -2,6 +2,7 @@
 #include "learner/run/run_callbacks.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -182,8 +183,13 @@ TEST_F(ScriptedCallbacks, ThatCannotBeStartedSayHow) {
   EXPECT_FALSE(RunCallbacks(config_, options).configured());
   config_.mutable_callbacks()->set_python("mine:make");
   config_.mutable_env()->mutable_external()->set_python("no-such-python");
-  unsetenv("SKEIN_PYTHON");
+  const char* const set = std::getenv("SKEIN_PYTHON");
+  const std::string before = set == nullptr ? "" : set;
+  setenv("SKEIN_PYTHON", "/another/python", 1);
   RunCallbacks callbacks(config_, CallbackOptions(config_, "runs/x"));
+  config_.mutable_env()->mutable_external()->set_python("python3");
+  EXPECT_EQ(CallbackOptions(config_, "runs/x").command.front(), "/another/python");
+  setenv("SKEIN_PYTHON", before.c_str(), 1);  // Empty is as good as not set.
   EXPECT_TRUE(callbacks.configured());
   callbacks.Begin({});
   EXPECT_THAT(std::string(callbacks.status().message()),
