@@ -99,6 +99,7 @@ TEST(DeviceMemory, ActsAsALiteralLoop) {
     ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory, "model.critic_memory=separate"}));
     ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory, "env.hide=velocities"}));
     ExpectLiteralRollout(Config("UavNavigate-v0", {"model.memory=" + memory}));
+    ExpectLiteralRollout(Config("UavNavigate-v0", {"model.memory=" + memory, "env.hide=[0-3]"}));
     ExpectLiteralRollout(Config("UavNavigate-v0", {"model.memory=" + memory, "model.critic_memory=separate"}));
   }
 }
