@@ -279,7 +279,7 @@ def run_wall_clock(arguments):
     lines = ["| task | return | median seconds | each seed's | seeds | rl_games on an RTX 3090 |", "|---" * 6 + "|"]
     for race in chosen(arguments, RACES):
         line = next((task for task in MUJOCO if task.name == race.name), Reference(race.name, MILLION, {}, ""))
-        rows = study_line(argparse.Namespace(**{**vars(arguments), "interval": race.interval}), line, race.target)
+        rows = study_line(argparse.Namespace(**{**vars(arguments), "interval": race.interval or arguments.interval}), line, race.target)
         done = {row["seed"] for row in rows}
         seconds = [seconds_to(rows, seed, race.target) for seed in seeds_of(arguments) if seed in done]
         shown = ["never" if value == math.inf else f"{value:.1f}"

@@ -55,7 +55,8 @@ class LearningStudy(unittest.TestCase):
             (self.bin / name).write_text(text)
             (self.bin / name).chmod(0o755)
         (self.folder / "configs").mkdir()
-        for name in ("some.yaml", "configs/reacher_ppo.yaml", "configs/hopper_ppo.yaml"):
+        for name in ("some.yaml", "configs/reacher_ppo.yaml", "configs/hopper_ppo.yaml",
+                     "configs/walker2d_quick_ppo.yaml"):
             (self.folder / name).write_text("# A comment.\ntotal_steps: 1000000\n")
 
     def study(self, *words, code=0):
@@ -169,6 +170,13 @@ class LearningStudy(unittest.TestCase):
         printed = self.study("--suite", "wall-clock", "--only", "hopper", "--out", "out", "--first-seed", "298")
         self.assertEqual(self.trained(), [298, 299, 300, 301, 302])
         self.assertIn("| hopper | 3,000 | 3.5 | never, never, 3.5, 3.5, 3.5 | 5 | 90 |", printed)
+
+    def test_a_race_may_have_a_configuration_and_an_interval_of_its_own(self):
+        self.study("--suite", "wall-clock", "--only", "walker2d_quick", "--out", "out", "--seeds", "1")
+        call = next(line for line in (self.bin / "calls").read_text().splitlines() if line.startswith("train "))
+        self.assertIn("--config configs/walker2d_quick_ppo.yaml", call)
+        self.assertIn("checkpoint.interval_steps=50000", call)
+        self.assertTrue((self.folder / "out/walker2d_quick.csv").exists())
 
     def test_wants_one_of_a_configuration_and_a_suite(self):
         for words in ((), ("--config", "some.yaml", "--suite", "mujoco")):
