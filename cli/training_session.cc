@@ -66,8 +66,8 @@ absl::Status CheckInitIsHere(const std::string& runs_dir, const LaunchPlan& plan
   const std::string run = absl::StrCat(runs_dir, "/", plan.config.name());
   const bool never = plan.resume == ResumeMode::kNever;
   if (plan.learners == 0 || from.empty() || (!never && FindNewestCheckpoint(run))) return absl::OkStatus();
-  const auto path = [](const std::string& name) { return std::filesystem::weakly_canonical(name).lexically_normal(); };
-  std::error_code none;
+  std::error_code none;  // What cannot be looked at is reported below.
+  const auto path = [&none](const std::string& name) { return std::filesystem::weakly_canonical(name, none); };
   if (never && std::filesystem::exists(run, none) &&
       absl::StartsWith(path(from).string() + "/", path(run).string() + "/")) {
     return absl::InvalidArgumentError(
