@@ -49,9 +49,10 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Reference  # noqa: E402  Beside this script.
-from learning_tables import (draw, find_row, mujoco_line, number, returns_table, seconds_to, suite_table, table_steps,  # noqa: E402
-                             target_table, title)
+from learning_tables import (draw, find_row, first_above, mujoco_line, number, returns_table, suite_table,  # noqa: E402
+                             table_steps, target_table, title)
 
+INTERVAL = 100000  # Env steps between checkpoints.
 TABLE_EPISODES = 100  # Of the checkpoints that a table shows; the others are for the curves.
 
 
@@ -64,7 +65,7 @@ def parse_arguments():
     parser.add_argument("--seeds", type=int, help="so many; default 10, of the suites recipes and wall-clock 5")
     parser.add_argument("--first-seed", type=int, help="default: 1; of a suite 201, on which nothing was chosen")
     parser.add_argument("--steps", type=int, help="env steps of each run; default: the configuration's")
-    parser.add_argument("--interval", type=int, default=100000, help="env steps between checkpoints")
+    parser.add_argument("--interval", type=int, help="env steps between checkpoints; default 100,000, of a race maybe others")
     parser.add_argument("--at", default="1000000,3000000", help="env steps of the table's columns")
     parser.add_argument("--target", type=float, default=5000, help="test return, or other figure, to reach")
     parser.add_argument("--figure", default="return_mean",
@@ -105,7 +106,7 @@ def train(arguments, seed):
     name = f"{arguments.suite + '-' if arguments.suite else ''}{arguments.out.name}-s{seed}"
     folder = pathlib.Path("runs") / name
     command = [arguments.bin / "skein", "train", "--config", arguments.config, "--seed", seed, "--name", name,
-               "--no-eval", "--set", f"checkpoint.interval_steps={arguments.interval}",
+               "--no-eval", "--set", f"checkpoint.interval_steps={arguments.interval or INTERVAL}",
                "--set", "checkpoint.keep=1000000"]
     if arguments.steps:
         command += ["--steps", arguments.steps]
@@ -279,9 +280,10 @@ def run_wall_clock(arguments):
     lines = ["| task | return | median seconds | each seed's | seeds | rl_games on an RTX 3090 |", "|---" * 6 + "|"]
     for race in chosen(arguments, RACES):
         line = next((task for task in MUJOCO if task.name == race.name), Reference(race.name, MILLION, {}, ""))
-        rows = study_line(argparse.Namespace(**{**vars(arguments), "interval": race.interval or arguments.interval}), line, race.target)
+        rows = study_line(argparse.Namespace(**{**vars(arguments), "interval": arguments.interval or race.interval}), line, race.target)
         done = {row["seed"] for row in rows}
-        seconds = [seconds_to(rows, seed, race.target) for seed in seeds_of(arguments) if seed in done]
+        passed = [first_above(rows, seed, race.target) for seed in seeds_of(arguments) if seed in done]
+        seconds = [row["seconds"] if row else math.inf for row in passed]
         shown = ["never" if value == math.inf else f"{value:.1f}"
                  for value in [statistics.median(seconds) if seconds else 0, *seconds]]
         lines.append(f"| {race.name} | {race.target:,} | {shown[0] if seconds else '-'} | {', '.join(shown[1:]) or '-'} | "

@@ -104,7 +104,7 @@ class Race(typing.NamedTuple):
     name: str
     target: float       # Test return.
     rl_games: float     # Seconds of rl_games on an RTX 3090 with EnvPool.
-    interval: int = 0   # Env steps between checkpoints; 0: --interval.
+    interval: int = 0   # Env steps between checkpoints; 0: as of other studies.
 
 
 RACES = [

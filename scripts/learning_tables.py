@@ -14,6 +14,11 @@ def first_at(rows, seed, steps):
     return next((row for row in rows if row["seed"] == seed and row["env_steps"] >= steps), None)
 
 
+def first_above(rows, seed, target, figure="return_mean"):
+    """The seed's first checkpoint that has passed `target`."""
+    return next((row for row in rows if row["seed"] == seed and row[figure] >= target), None)
+
+
 def number(value, figure, digits=1):
     return f"{value:,.{digits}f}" if figure == "return_mean" else f"{value:.3f}"
 
@@ -51,11 +56,11 @@ def target_table(rows, seeds, target, figure):
     lines = [f"| seed | seconds to {title(figure)} {target:g} | env steps |", "|---|---|---|"]
     reached = []
     for seed in seeds:
-        row = next((row for row in rows if row["seed"] == seed and row[figure] >= target), None)
-        reached.append(row["seconds"] if row else float("inf"))
+        row = first_above(rows, seed, target, figure)
+        reached.append(row["seconds"] if row else math.inf)
         lines.append(f"| {seed} | {row['seconds']:.1f} | {row['env_steps']:,} |" if row else f"| {seed} | never | - |")
     median = statistics.median(reached)
-    lines.append(f"| median | **{'never' if median == float('inf') else f'{median:.1f}'}** | |")
+    lines.append(f"| median | **{'never' if median == math.inf else f'{median:.1f}'}** | |")
     return "\n".join(lines)
 
 
@@ -127,7 +132,3 @@ def mujoco_line(task, steps, rows, seeds):
     return (f"| {task.name} | {steps:,} | {spread(values, 'return_mean') if values else '-'} | {len(values)} | "
             f"{', '.join(str(row['seed']) for row in done) or '-'} | "
             f"{f'{published} ({task.source})' if published else '-'} |")
-
-
-def seconds_to(rows, seed, target):
-    return next((row["seconds"] for row in rows if row["seed"] == seed and row["return_mean"] >= target), math.inf)

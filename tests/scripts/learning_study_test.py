@@ -177,6 +177,8 @@ class LearningStudy(unittest.TestCase):
         self.assertIn("--config configs/walker2d_quick_ppo.yaml", call)
         self.assertIn("checkpoint.interval_steps=50000", call)
         self.assertTrue((self.folder / "out/walker2d_quick.csv").exists())
+        self.study("--suite", "wall-clock", "--only", "walker2d_quick", "--out", "out", "--seeds", "2", "--interval", "70000")
+        self.assertIn("checkpoint.interval_steps=70000", (self.bin / "calls").read_text())
 
     def test_wants_one_of_a_configuration_and_a_suite(self):
         for words in ((), ("--config", "some.yaml", "--suite", "mujoco")):
