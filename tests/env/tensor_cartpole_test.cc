@@ -78,8 +78,9 @@ void StepBoth(RandomStream& random, VectorEnv& native, TensorEnv& tensor, Ends* 
     EXPECT_EQ(got.episode_return[e].item<double>(), want.episode_return[e]);
     EXPECT_EQ(got.episode_length[e].item<int64_t>(), want.episode_length[e]);
     const int size = tensor.spec().obs_size;
-    for (int i = 0; i < size; ++i)
+    for (int i = 0; i < size; ++i) {
       EXPECT_NEAR(got.final_obs[e][0][i].item<float>(), want.final_obs[e * size + i], 1e-6);
+    }
   }
 }
 
