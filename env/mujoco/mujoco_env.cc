@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "env/mujoco/library.h"
@@ -196,6 +198,12 @@ absl::StatusOr<std::vector<int>> FindBodies(const mjModel& model, const MujocoTa
   return numbers;
 }
 
+// The path with the home folder in place of a leading "~", as Gymnasium takes it.
+std::string WithHome(const std::string& path) {
+  const char* const home = std::getenv("HOME");
+  return home != nullptr && absl::StartsWith(path, "~/") ? home + path.substr(1) : path;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoTask> task) {
@@ -215,7 +223,7 @@ absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::stri
   }
   const auto own = MakeMujocoTask(env_id);
   if (!own.ok()) return own.status();
-  const std::string& path = std::get<std::string>(file->second);
+  const std::string path = WithHome(std::get<std::string>(file->second));
   const absl::StatusOr<MujocoModelFacts> facts = ReadUserModel(path, **own);
   if (!facts.ok()) return facts.status();
   absl::StatusOr<std::shared_ptr<const MujocoTask>> task = MakeMujocoTask(env_id, options, &*facts);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -330,6 +331,21 @@ TEST_F(UserModel, MayBeInTheWorkingDirectory) {
   std::filesystem::current_path(folder_);
   EXPECT_THAT(Why("part.xml", absl::StatusCode::kNotFound), testing::HasSubstr("there is no file"));
   std::filesystem::current_path(before);
+}
+
+TEST_F(UserModel, MayBeInTheHomeFolder) {
+  const char* const home = std::getenv("HOME");
+  const std::string before = home == nullptr ? "" : home;
+  setenv("HOME", folder_.c_str(), 1);
+  Write("hopper.xml", OwnModel());
+  EXPECT_TRUE(Hopper("~/hopper.xml").ok());
+  EXPECT_THAT(Why("~/absent.xml", absl::StatusCode::kNotFound),
+              testing::HasSubstr("there is no file " + (folder_ / "absent.xml").string()));
+  if (home == nullptr) {
+    unsetenv("HOME");
+  } else {
+    setenv("HOME", before.c_str(), 1);
+  }
 }
 
 TEST_F(UserModel, IsRefusedWithoutAWarningBesideIt) {
