@@ -29,14 +29,41 @@ torch::Tensor View(absl::Span<const Value> values, std::vector<int64_t> shape, t
   return torch::from_blob(const_cast<Value*>(values.data()), shape, torch::TensorOptions().dtype(dtype));
 }
 
+bool IsCentral(const ActorCriticOptions& options) { return !options.shared_trunk && options.critic_input_size > 0; }
+
+// A GRU's or an LSTM's cell, for a loop over steps.
+struct MemoryImpl : torch::nn::Module {
+  MemoryImpl(const ActorCriticOptions& options, int64_t inputs) {
+    if (options.memory == MemoryKind::kGru) {
+      gru = register_module("gru", torch::nn::GRUCell(inputs, options.memory_size));
+    } else {
+      lstm = register_module("lstm", torch::nn::LSTMCell(inputs, options.memory_size));
+    }
+  }
+
+  // One step; c is an LSTM's.
+  void Step(const torch::Tensor& input, torch::Tensor* h, torch::Tensor* c) {
+    if (!gru.is_empty()) {
+      *h = gru->forward(input, *h);
+    } else {
+      std::tie(*h, *c) = lstm->forward(input, std::make_tuple(*h, *c));
+    }
+  }
+
+  torch::nn::GRUCell gru{nullptr};
+  torch::nn::LSTMCell lstm{nullptr};
+};
+TORCH_MODULE(Memory);
+
 // Policy and value function; with a shared trunk both heads are single layers on top of it.
 struct NetworkImpl : torch::nn::Module {
   explicit NetworkImpl(const ActorCriticOptions& options) {
     int64_t inputs = options.feature_size();
-    if (options.memory == MemoryKind::kGru) {
-      gru = register_module("gru", torch::nn::GRUCell(options.obs_size, options.memory_size));
-    } else if (options.memory == MemoryKind::kLstm) {
-      lstm = register_module("lstm", torch::nn::LSTMCell(options.obs_size, options.memory_size));
+    const bool remembers = options.memory != MemoryKind::kNone;
+    if (remembers) memory = register_module("memory", Memory(options, options.obs_size));
+    if (options.critic_memory) {
+      critic_memory = register_module(
+          "critic_memory", Memory(options, IsCentral(options) ? options.critic_input_size : options.obs_size));
     }
     if (options.shared_trunk) {
       trunk = register_module("trunk", Stack(options, inputs, 0));
@@ -45,8 +72,9 @@ struct NetworkImpl : torch::nn::Module {
     ActorCriticOptions own = options;
     if (options.shared_trunk) own.hidden.clear();
     policy = register_module("policy", Stack(own, inputs, options.action_size));
-    const bool central = !options.shared_trunk && options.critic_input_size > 0;
-    value = register_module("value", Stack(own, central ? options.critic_input_size : inputs, 1));
+    const int64_t state_size =
+        IsCentral(options) && !options.critic_memory ? options.critic_input_size - options.obs_size : 0;
+    value = register_module("value", Stack(own, inputs + state_size, 1));
     if (!options.discrete) {
       log_std = register_parameter("log_std", torch::full({options.action_size}, options.init_log_std));
     }
@@ -76,18 +104,8 @@ struct NetworkImpl : torch::nn::Module {
   torch::Tensor Features(const torch::Tensor& obs) { return trunk.is_empty() ? obs : trunk->forward(obs); }
   torch::Tensor Value(const torch::Tensor& input) { return value->forward(Features(input)).squeeze(1); }
 
-  // One step of the memory; c is an LSTM's.
-  void Remember(const torch::Tensor& obs, torch::Tensor* h, torch::Tensor* c) {
-    if (!gru.is_empty()) {
-      *h = gru->forward(obs, *h);
-    } else {
-      std::tie(*h, *c) = lstm->forward(obs, std::make_tuple(*h, *c));
-    }
-  }
-
   torch::nn::Sequential trunk{nullptr}, policy{nullptr}, value{nullptr};
-  torch::nn::GRUCell gru{nullptr};
-  torch::nn::LSTMCell lstm{nullptr};
+  Memory memory{nullptr}, critic_memory{nullptr};
   torch::Tensor log_std;
 };
 TORCH_MODULE(Network);
@@ -135,8 +153,8 @@ struct BareUpdate::Impl {
                      const torch::Tensor& old_values) {
     const torch::Tensor features = network->Features(obs);
     const torch::Tensor head = network->policy->forward(features);
-    const bool central = !options.shared_trunk && options.critic_input_size > 0;
-    const torch::Tensor value = network->value->forward(central ? value_input : features).squeeze(1);
+    const bool apart = IsCentral(options) || options.critic_memory;
+    const torch::Tensor value = network->value->forward(apart ? value_input : features).squeeze(1);
     torch::Tensor log_prob, entropy;
     if (options.discrete) {
       const torch::Tensor all = torch::log_softmax(head, 1);
@@ -160,28 +178,60 @@ struct BareUpdate::Impl {
     return policy_loss + config.value_coefficient() * error.mean() - config.entropy_coefficient() * entropy;
   }
 
-  // What the memory gives in each step, [L, S, H], of obs [L, S, O]; fresh [L, S]: 1 where an episode begins. `cells`:
+  // What `memory` gives in each step, [L, S, H], of input [L, S, I]; fresh [L, S]: 1 where an episode begins. `cells`:
   // c after each step, if not null.
-  torch::Tensor Remember(const torch::Tensor& obs, const torch::Tensor& fresh, torch::Tensor h, torch::Tensor c,
-                         std::vector<torch::Tensor>* cells) {
+  static torch::Tensor Remember(Memory& memory, const torch::Tensor& input, const torch::Tensor& fresh, torch::Tensor h,
+                                torch::Tensor c, std::vector<torch::Tensor>* cells) {
     std::vector<torch::Tensor> outputs;
-    for (int64_t t = 0; t < obs.size(0); ++t) {
+    for (int64_t t = 0; t < input.size(0); ++t) {
       const torch::Tensor keep = (1 - fresh[t]).unsqueeze(1);
       h = h * keep;
       if (c.defined()) c = c * keep;
-      network->Remember(obs[t], &h, &c);
+      memory->Step(input[t], &h, &c);
       outputs.push_back(h);
       if (cells != nullptr) cells->push_back(c);
     }
     return torch::stack(outputs);
   }
 
-  void UpdateSequences(const Columns& batch, const torch::Tensor& obs, const torch::Tensor& final_obs) {
-    const int64_t T = batch.steps(), M = batch.columns(), H = options.memory_size, A = M / batch.share_envs();
-    const int64_t L = config.sequence_length() > 0 ? config.sequence_length() : T, S = T / L * M;
+  // What a memory gives over an iteration: h [T + 1, M, H], `last` [F, H] of the final observations; and its state
+  // where each sequence begins, [S, H].
+  struct Past {
+    torch::Tensor h, last, first_h, first_c;
+  };
+
+  // input [T + 1, M, I], final_input [F, I]; L steps in a sequence.
+  Past Replay(Memory& memory, const torch::Tensor& input, const torch::Tensor& final_input,
+              const torch::Tensor& final_index, const torch::Tensor& fresh, int64_t L) {
+    const torch::NoGradGuard no_grad;
+    const int64_t H = options.memory_size;
     const bool is_lstm = options.memory == MemoryKind::kLstm;
+    const torch::Tensor zeros = torch::zeros({input.size(1), H});
+    std::vector<torch::Tensor> cells;
+    Past past;
+    past.h = Remember(memory, input, fresh, zeros, is_lstm ? zeros : torch::Tensor(), &cells);
+    past.last = past.h.view({-1, H}).index_select(0, final_index);
+    torch::Tensor last_c;
+    if (is_lstm) last_c = torch::stack(cells).view({-1, H}).index_select(0, final_index);
+    if (final_index.numel() > 0) memory->Step(final_input, &past.last, &last_c);
+    std::vector<torch::Tensor> hs = {zeros}, cs = {zeros};
+    for (int64_t t = L; t < input.size(0) - 1; t += L) {
+      hs.push_back(past.h[t - 1]);
+      if (is_lstm) cs.push_back(cells[t - 1]);
+    }
+    past.first_h = torch::cat(hs);
+    if (is_lstm) past.first_c = torch::cat(cs);
+    return past;
+  }
+
+  // `input`: what a critic reads, [T + 1, M, I]; `obs` unless it is central.
+  void UpdateSequences(const Columns& batch, const torch::Tensor& obs, const torch::Tensor& final_obs,
+                       const torch::Tensor& input, const torch::Tensor& final_input) {
+    const int64_t T = batch.steps(), M = batch.columns(), O = options.obs_size, A = M / batch.share_envs();
+    const int64_t L = config.sequence_length() > 0 ? config.sequence_length() : T, S = T / L * M;
     const torch::Tensor ended = View(batch.values<uint8_t>("ended"), {T, M / A, 1}, torch::kUInt8).to(torch::kFloat32);
     const torch::Tensor fresh = torch::cat({torch::zeros({1, M}), ended.expand({T, M / A, A}).reshape({T, M})});
+    const torch::Tensor final_index = View(batch.values<int64_t>("final_index"), {final_obs.size(0)}, torch::kInt64);
     // [T, M, ...] -> [L, S, ...], the sequences of a column one after the other.
     const auto cut = [&](const torch::Tensor& all) {
       std::vector<int64_t> shape = all.sizes().vec();
@@ -191,33 +241,29 @@ struct BareUpdate::Impl {
       joined.insert(joined.end(), shape.begin(), shape.end());
       return all.reshape(pieces).transpose(0, 1).reshape(joined);
     };
-    const torch::Tensor rows = cut(obs.narrow(0, 0, T)), begins = cut(fresh.narrow(0, 0, T));
+    const torch::Tensor rows = cut(obs.narrow(0, 0, T)), value_rows = cut(input.narrow(0, 0, T));
+    const torch::Tensor begins = cut(fresh.narrow(0, 0, T));
     const torch::Tensor action =
         cut(options.discrete ? View(batch.values<int64_t>("action"), {T, M}, torch::kInt64)
                              : View(batch.values<float>("action"), {T, M, options.action_size}, torch::kFloat32));
     const torch::Tensor log_prob = cut(View(batch.values<float>("log_prob"), {T, M}, torch::kFloat32));
-    const torch::Tensor zeros = torch::zeros({M, H}), no_cell;
+    // Without a memory of its own, a central critic reads the state beside what the policy's memory gives.
+    const auto with_state = [&](const torch::Tensor& h, const torch::Tensor& critics) {
+      if (!IsCentral(options)) return h;
+      const int64_t last = critics.dim() - 1;
+      return torch::cat({h, critics.narrow(last, O, critics.size(last) - O)}, last);
+    };
     const int64_t at_once = std::max<int64_t>(1, config.minibatch_size() / L),
                   minibatches = std::max<int64_t>(1, S / at_once);
     for (uint32_t epoch = 0; epoch < config.epochs(); ++epoch) {
-      torch::Tensor first_h, first_c;
-      {
-        const torch::NoGradGuard no_grad;
-        std::vector<torch::Tensor> cells;
-        const torch::Tensor h = Remember(obs, fresh, zeros, is_lstm ? zeros : no_cell, &cells);
-        torch::Tensor last_h, last_c;
-        const torch::Tensor index = View(batch.values<int64_t>("final_index"), {final_obs.size(0)}, torch::kInt64);
-        last_h = h.view({-1, H}).index_select(0, index);
-        if (is_lstm) last_c = torch::stack(cells).view({-1, H}).index_select(0, index);
-        if (index.numel() > 0) network->Remember(final_obs, &last_h, &last_c);
-        if (epoch == 0 || config.recompute_advantages()) Targets(batch, h, last_h);
-        std::vector<torch::Tensor> hs = {zeros}, cs = {zeros};
-        for (int64_t t = L; t < T; t += L) {
-          hs.push_back(h[t - 1]);
-          if (is_lstm) cs.push_back(cells[t - 1]);
-        }
-        first_h = torch::cat(hs);
-        if (is_lstm) first_c = torch::cat(cs);
+      const Past past = Replay(network->memory, obs, final_obs, final_index, fresh, L);
+      Past critics;
+      if (options.critic_memory) {
+        critics = Replay(network->critic_memory, input, final_input, final_index, fresh, L);
+      }
+      if (epoch == 0 || config.recompute_advantages()) {
+        Targets(batch, options.critic_memory ? critics.h : with_state(past.h, input),
+                options.critic_memory ? critics.last : with_state(past.last, final_input));
       }
       const torch::Tensor advantages = cut(advantage), targets = cut(target), old_values = cut(old_value);
       const torch::Tensor order = torch::randperm(S, torch::kInt64);
@@ -225,11 +271,15 @@ struct BareUpdate::Impl {
         const int64_t count = i + 1 < minibatches ? at_once : S - i * at_once;
         const torch::Tensor index = order.narrow(0, i * at_once, count);
         const auto pick = [&](const torch::Tensor& of) { return of.index_select(1, index); };
-        const torch::Tensor h = Remember(pick(rows), pick(begins), first_h.index_select(0, index),
-                                         is_lstm ? first_c.index_select(0, index) : no_cell, nullptr)
-                                    .flatten(0, 1);
-        Step(Loss(h, h, pick(action).flatten(0, 1), pick(log_prob).flatten(), pick(advantages).flatten(),
-                  pick(targets).flatten(), pick(old_values).flatten()));
+        const auto recall = [&](Memory& memory, const torch::Tensor& from, const Past& begin) {
+          return Remember(memory, pick(from), pick(begins), begin.first_h.index_select(0, index),
+                          begin.first_c.defined() ? begin.first_c.index_select(0, index) : torch::Tensor(), nullptr);
+        };
+        const torch::Tensor h = recall(network->memory, rows, past);
+        const torch::Tensor value_h = options.critic_memory ? recall(network->critic_memory, value_rows, critics)
+                                                            : with_state(h, pick(value_rows));
+        Step(Loss(h.flatten(0, 1), value_h.flatten(0, 1), pick(action).flatten(0, 1), pick(log_prob).flatten(),
+                  pick(advantages).flatten(), pick(targets).flatten(), pick(old_values).flatten()));
       }
     }
   }
@@ -251,7 +301,6 @@ struct BareUpdate::Impl {
     const torch::Tensor final_obs =
         ((View(batch.values<float>("final_obs"), {truncations, O}, torch::kFloat32) - mean) / deviation).clamp(-10, 10);
     const torch::Tensor rows = obs.narrow(0, 0, T).reshape({size, O});
-    if (options.memory != MemoryKind::kNone) return UpdateSequences(batch, obs, final_obs);
     torch::Tensor input = obs, final_input = final_obs;
     if (const int64_t G = options.critic_input_size - O; !options.shared_trunk && G > 0) {
       // Each environment's state beside each of its agents' observations.
@@ -266,6 +315,7 @@ struct BareUpdate::Impl {
       input = beside(obs, raw_state).view({T + 1, M, O + G});
       final_input = beside(final_obs, View(batch.values<float>("final_state"), {truncations / A, G}, torch::kFloat32));
     }
+    if (options.memory != MemoryKind::kNone) return UpdateSequences(batch, obs, final_obs, input, final_input);
     const torch::Tensor value_rows = input.narrow(0, 0, T).reshape({size, input.size(2)});
     const torch::Tensor action =
         options.discrete ? View(batch.values<int64_t>("action"), {size}, torch::kInt64)
@@ -304,12 +354,10 @@ absl::StatusOr<std::unique_ptr<BareUpdate>> BareUpdate::Make(const v1::RunConfig
   if (options.memory != MemoryKind::kNone) {
     const uint32_t steps = config.rollout().steps_per_iteration() / config.rollout().num_envs();
     const uint32_t length = config.ppo().sequence_length();
-    if (options.critic_memory || (options.critic_input_size > 0 && !options.shared_trunk) ||
-        config.ppo().burn_in() > 0 || (length > 0 && steps % length != 0)) {
+    if (config.ppo().burn_in() > 0 || (length > 0 && steps % length != 0)) {
       return absl::InvalidArgumentError(
-          "the bare update with a memory wants model.critic_memory=shared, model.central_critic=false, ppo.burn_in=0 "
-          "and "
-          "a ppo.sequence_length that divides steps_per_iteration / num_envs");
+          "the bare update with a memory wants ppo.burn_in=0 and a ppo.sequence_length that divides "
+          "steps_per_iteration / num_envs");
     }
   }
   try {

@@ -19,8 +19,8 @@ namespace skein {
 // Not thread-safe: all calls from one thread, whose number of Torch threads is set as configured.
 class BareUpdate {
  public:
-  // InvalidArgument: no ppo configuration; with a memory a central critic, a critic's memory, burn-in or a
-  // sequence_length that does not divide an iteration's steps. Internal: Torch failed.
+  // InvalidArgument: no ppo configuration; with a memory, burn-in or a sequence_length that does not divide an
+  // iteration's steps. Internal: Torch failed.
   static absl::StatusOr<std::unique_ptr<BareUpdate>> Make(const v1::RunConfig& config, const EnvSpec& spec);
   ~BareUpdate();
 
