@@ -56,9 +56,9 @@ def _check_actions(spec: wire.Spec, action: Any) -> None:
     """Environments rely on it: an actor clips its actions before it sends them."""
     low: Any = 0.0 if spec.discrete else np.asarray(spec.action_low, np.float32)
     high: Any = spec.action_size - 1.0 if spec.discrete else np.asarray(spec.action_high, np.float32)
-    good = (action >= low) & (action <= high)  # NaN is not.
-    if spec.discrete:
-        good &= action == np.floor(action)
+    good = (action >= low) & (action <= high)  # NaN is not, and floor would warn of one.
+    if spec.discrete and good.all():
+        good = action == np.floor(action)
     if good.all():
         return
     i = int(np.argmin(good))

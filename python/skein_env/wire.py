@@ -17,6 +17,7 @@ Value = Union[int, bytes]
 Fields = Dict[int, List[Tuple[int, Value]]]
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_MOST_VARINT = 2**64 - 1
 
 
 class WireError(ValueError):
@@ -42,7 +43,7 @@ def _read_varint(data: bytes, at: int) -> Tuple[int, int]:
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            return value, at
+            return value & _MOST_VARINT, at  # As protobuf's own reader drops what is beyond.
 
 
 def read_fields(data: bytes) -> Fields:
