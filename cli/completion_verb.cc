@@ -29,11 +29,20 @@ std::vector<std::string> SettingChoices() {
   return choices;
 }
 
-// Environments and settings, as the choices of the flags that take them.
+std::vector<std::string> EnvChoices() {
+  std::vector<std::string> ids;
+  for (const EnvInfo& env : ListEnvs()) ids.push_back(env.id);
+  return ids;
+}
+
+// Environments and settings, as the choices of the flags and arguments that take them.
 void AddChoices(Command* command) {
+  for (Flag& argument : command->arguments) {
+    if (argument.value == "ENV") argument.choices = EnvChoices();
+  }
   for (Flag& flag : command->flags) {
     if (flag.name == "--env") {
-      for (const EnvInfo& env : ListEnvs()) flag.choices.push_back(env.id);
+      flag.choices = EnvChoices();
     } else if (flag.value == "KEY=VALUE") {
       flag.choices = SettingChoices();
     }
@@ -47,6 +56,7 @@ absl::Status PrintCompletion(const CLI::App& app, const std::string& shell) {
     auto elsewhere = DescribeProgramVerb(verb.name);
     if (!elsewhere.ok()) continue;  // Known here, or of a program that is not installed.
     verb.flags = std::move(elsewhere->flags);
+    verb.arguments = std::move(elsewhere->arguments);
     verb.verbs = std::move(elsewhere->verbs);
   }
   AddChoices(&command);

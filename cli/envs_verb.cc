@@ -109,7 +109,7 @@ int PrintEnvs(const EnvsFlags& flags) {
 void AddEnvs(CLI::App* app, Action* action) {
   CLI::App* verb = app->add_subcommand("envs", "List the environments and their recipes");
   auto flags = std::make_shared<EnvsFlags>();
-  verb->add_option("id", flags->id, "Only this environment");
+  verb->add_option("id", flags->id, "Only this environment")->type_name("ENV");
   verb->add_flag("--recipe", flags->recipe, "Print its recipe, YAML for --config");
   verb->add_flag("--json", flags->json, "Print a JSON array, or with an id one object");
   verb->footer("Example:\n  skein envs CartPole-v1 --recipe > mine.yaml");

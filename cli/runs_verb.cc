@@ -268,6 +268,7 @@ void AddRuns(CLI::App* app, Action* action) {
     if (most > 0) {
       inner->add_option("names", flags->names, "Names of runs")
           ->required()
+          ->type_name("RUN")
           ->expected(static_cast<int>(least), static_cast<int>(most));
     }
     inner->add_flag("--json", flags->json, "Print one JSON document");

@@ -209,6 +209,7 @@ void AddEnvCheck(CLI::App* app, ShutdownSignal* signal, std::function<int()>* ac
   CLI::App* const verb = env->add_subcommand("check", "Check point by point whether an environment keeps the contract");
   const auto flags = std::make_shared<EnvCheckFlags>();
   verb->add_option("id", flags->id, "Environment, as --env of skein train: a name, python:, exec:, grpc:// or plugin:")
+      ->type_name("ENV")
       ->required();
   verb->add_option("--config", flags->config, "Configuration, YAML, for its settings of the environment");
   verb->add_option("--set", flags->overrides, "Setting, env.a.b=value; may be repeated")

@@ -58,6 +58,11 @@ class Completion(unittest.TestCase):
             subprocess.run([BIN + "/skein", "completion", shell], stdout=file, check=True)
         return path
 
+    def make_files(self):
+        open(os.path.join(self.folder.name, "only-config.yaml"), "w").close()
+        for run in ("runs/first-run", "runs/other-run", "elsewhere/else-run"):
+            os.makedirs(os.path.join(self.folder.name, run))
+
     def check_terminal(self, argv, setup):
         shell = Terminal(argv, self.environment)
         self.addCleanup(shell.close)
@@ -66,13 +71,20 @@ class Completion(unittest.TestCase):
         shell.type(setup + "; echo set 'up'\n")
         shell.wait_for("set up")
         shell.wait_for("ready> ")
-        open(os.path.join(self.folder.name, "only-config.yaml"), "w").close()
+        self.make_files()
         for typed, completed in [("skein trai", "skein train "),
                                  ("skein train --resum", "skein train --resume "),
                                  ("skein train --resume mus", "skein train --resume must "),
                                  ("skein train --env CartP", "skein train --env CartPole-v1 "),
                                  ("skein train --set ppo.gam", "skein train --set ppo.gamma="),
                                  ("skein train --config only", "skein train --config only-config.yaml "),
+                                 ("skein train --config=only", "skein train --config=only-config.yaml "),
+                                 ("skein train --env=CartP", "skein train --env=CartPole-v1 "),
+                                 ("skein envs CartP", "skein envs CartPole-v1 "),
+                                 ("skein env check CartP", "skein env check CartPole-v1 "),
+                                 ("skein runs show fir", "skein runs show first-run "),
+                                 ("skein runs compare first-run oth", "skein runs compare first-run other-run "),
+                                 ("skein runs show --runs-dir elsewhere els", "skein runs show --runs-dir elsewhere else-run "),
                                  ("skein certs ini", "skein certs init "),
                                  ("skein bench scaling --warm", "skein bench scaling --warmup "),
                                  ("skein completion fi", "skein completion fish ")]:
@@ -101,13 +113,20 @@ class Completion(unittest.TestCase):
             self.assertEqual(ran.stderr, "")
             return [found.split("\t")[0] for found in ran.stdout.splitlines()]
 
-        open(os.path.join(self.folder.name, "only-config.yaml"), "w").close()
+        self.make_files()
         self.assertEqual(complete("skein trai"), ["train"])
         self.assertEqual(complete("skein train --resum"), ["--resume"])
         self.assertEqual(sorted(complete("skein train --resume ")), ["auto", "must", "never"])
         self.assertEqual(complete("skein train --env CartP"), ["CartPole-v1"])
         self.assertEqual(complete("skein train --set ppo.gam"), ["ppo.gamma="])
         self.assertEqual(complete("skein train --config only"), ["only-config.yaml"])
+        self.assertEqual(complete("skein train --config=only"), ["--config=only-config.yaml"])
+        self.assertEqual(complete("skein train --env=CartP"), ["--env=CartPole-v1"])
+        self.assertEqual(complete("skein envs CartP"), ["CartPole-v1"])
+        self.assertEqual(complete("skein env check CartP"), ["CartPole-v1"])
+        self.assertEqual(complete("skein runs show fir"), ["first-run"])
+        self.assertEqual(complete("skein runs compare first-run oth"), ["other-run"])
+        self.assertEqual(complete("skein runs show --runs-dir elsewhere els"), ["else-run"])
         self.assertEqual(complete("skein certs ini"), ["init"])
         self.assertEqual(complete("skein bench scaling --warm"), ["--warmup"])
 
