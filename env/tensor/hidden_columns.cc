@@ -7,45 +7,28 @@
 #include <utility>
 #include <vector>
 
+#include "env/tensor/forwarding_env.h"
 #include "env/transform/transform.h"
 
 namespace skein {
 namespace {
 
-class HiddenColumns final : public TensorEnv {
+class HiddenColumns final : public ForwardingEnv {
  public:
   HiddenColumns(EnvSpec spec, torch::Tensor kept, std::unique_ptr<TensorEnv> env)
-      : spec_(std::move(spec)), kept_(std::move(kept)), env_(std::move(env)) {}
+      : ForwardingEnv(std::move(env)), spec_(std::move(spec)), kept_(std::move(kept)) {}
 
   const EnvSpec& spec() const override { return spec_; }
-  int64_t worlds() const override { return env_->worlds(); }
-  int64_t state_size() const override { return env_->state_size(); }
-  void BeginAll(int64_t episode) override { env_->BeginAll(episode); }
-  StepResult Advance(const torch::Tensor& action) override { return env_->Advance(action); }
-  void BeginEpisodes() override { env_->BeginEpisodes(); }
-  torch::Tensor SaveState() const override { return env_->SaveState(); }
-  absl::Status LoadState(const torch::Tensor& state) override { return env_->LoadState(state); }
-  std::vector<int64_t> Steps() const override { return env_->Steps(); }
-  std::vector<torch::Tensor*> Tensors() override { return env_->Tensors(); }
-  void BeginRollout() override { env_->BeginRollout(); }
-  bool EndRollout() override { return env_->EndRollout(); }
-  void FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const override {
-    env_->FinishMetrics(env_index, notes, metrics);
-  }
 
  private:
   void WriteObs(torch::Tensor obs, const torch::Tensor& envs) const override {
-    const torch::Tensor whole = torch::empty({obs.size(0), obs.size(1), env_->spec().obs_size}, obs.options());
-    env_->Observe(whole, envs);
+    const torch::Tensor whole = torch::empty({obs.size(0), obs.size(1), inner().spec().obs_size}, obs.options());
+    inner().Observe(whole, envs);
     torch::index_select_out(obs, whole, 2, kept_);
-  }
-  void WriteState(torch::Tensor state, const torch::Tensor& envs) const override {
-    env_->GlobalState(std::move(state), envs);
   }
 
   const EnvSpec spec_;
   const torch::Tensor kept_;  // int64, on the device.
-  const std::unique_ptr<TensorEnv> env_;
 };
 
 }  // namespace

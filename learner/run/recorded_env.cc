@@ -10,33 +10,33 @@ namespace skein {
 
 RecordedEnv::RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device,
                          std::unique_ptr<Recorder> advance_recorder, std::unique_ptr<Recorder> begin_recorder)
-    : env_(std::move(env)),
-      obs_(torch::empty({env_->worlds(), env_->spec().num_agents, env_->spec().obs_size},
+    : ForwardingEnv(std::move(env)),
+      obs_(torch::empty({inner().worlds(), inner().spec().num_agents, inner().spec().obs_size},
                         torch::TensorOptions(torch::kFloat32).device(device))),
       advance_(
           std::move(advance_recorder),
           [this] {
-            result_ = env_->Advance(action_);
+            result_ = inner().Advance(action_);
             // They may be parts of the state, which BeginEpisodes changes.
             for (torch::Tensor& note : result_.notes) note = note.clone();
           },
-          [this] { return env_->Tensors(); }),
+          [this] { return inner().Tensors(); }),
       begin_(
           std::move(begin_recorder),
           [this] {
-            env_->BeginEpisodes();
-            env_->Observe(obs_);
+            inner().BeginEpisodes();
+            inner().Observe(obs_);
           },
-          [this] { return env_->Tensors(); }) {}
+          [this] { return inner().Tensors(); }) {}
 
 void RecordedEnv::BeginAll(int64_t episode) {
   observed_ = false;
-  env_->BeginAll(episode);
+  inner().BeginAll(episode);
 }
 
 absl::Status RecordedEnv::LoadState(const torch::Tensor& state) {
   observed_ = false;
-  return env_->LoadState(state);
+  return inner().LoadState(state);
 }
 
 TensorEnv::StepResult RecordedEnv::Advance(const torch::Tensor& action) {
@@ -54,7 +54,7 @@ void RecordedEnv::BeginEpisodes() {
 }
 
 bool RecordedEnv::EndRollout() {
-  const bool ended = env_->EndRollout();
+  const bool ended = inner().EndRollout();
   // A repetition makes all maps in each step, and more of them are made afterwards: other work than was recorded.
   if (!ended || repeating_) {
     advance_.Forget();
@@ -69,12 +69,8 @@ void RecordedEnv::WriteObs(torch::Tensor obs, const torch::Tensor& envs) const {
   if (observed_ && !envs.defined()) {
     obs.copy_(obs_);
   } else {
-    env_->Observe(std::move(obs), envs);
+    inner().Observe(std::move(obs), envs);
   }
-}
-
-void RecordedEnv::WriteState(torch::Tensor state, const torch::Tensor& envs) const {
-  env_->GlobalState(std::move(state), envs);
 }
 
 std::unique_ptr<TensorEnv> RecordOnGpu(std::unique_ptr<TensorEnv> env, torch::Device device) {

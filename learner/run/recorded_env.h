@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "env/tensor/forwarding_env.h"
 #include "env/tensor/tensor_env.h"
 #include "learner/optimize/recorded_step.h"
 #include "learner/optimize/step_graph.h"
@@ -17,33 +18,21 @@ namespace skein {
 // takes longer than running them.   action -> Advance -> BeginEpisodes -> Observe, all from one environment
 // Differs from other TensorEnvs in one thing: Advance writes each result where it wrote the one before. Not
 // thread-safe. Torch's exceptions are not caught, but those of a recording.
-class RecordedEnv final : public TensorEnv {
+class RecordedEnv final : public ForwardingEnv {
  public:
   // Two recordings of each environment. REQUIRES: recorders on the device of `env`.
   RecordedEnv(std::unique_ptr<TensorEnv> env, torch::Device device, std::unique_ptr<Recorder> advance_recorder,
               std::unique_ptr<Recorder> begin_recorder);
 
-  const EnvSpec& spec() const override { return env_->spec(); }
-  int64_t worlds() const override { return env_->worlds(); }
-  int64_t state_size() const override { return env_->state_size(); }
   void BeginAll(int64_t episode) override;
   StepResult Advance(const torch::Tensor& action) override;
   void BeginEpisodes() override;
-  torch::Tensor SaveState() const override { return env_->SaveState(); }
   absl::Status LoadState(const torch::Tensor& state) override;
-  std::vector<int64_t> Steps() const override { return env_->Steps(); }
-  void BeginRollout() override { env_->BeginRollout(); }
   bool EndRollout() override;
-  void FinishMetrics(uint64_t env_index, const std::vector<torch::Tensor>& notes, float* metrics) const override {
-    env_->FinishMetrics(env_index, notes, metrics);
-  }
-  std::vector<torch::Tensor*> Tensors() override { return env_->Tensors(); }
 
  private:
   void WriteObs(torch::Tensor obs, const torch::Tensor& envs) const override;
-  void WriteState(torch::Tensor state, const torch::Tensor& envs) const override;
 
-  const std::unique_ptr<TensorEnv> env_;
   torch::Tensor action_, obs_;  // Of all environments; advance_ reads the one, begin_ writes the other.
   bool observed_ = false;       // obs_ holds the current observations.
   bool repeating_ = false;      // A rollout is being repeated.

@@ -114,13 +114,19 @@ TEST(RecordedStep, GoesOnWithoutARecording) {
   EXPECT_EQ(replays, 0);
 }
 
-std::unique_ptr<TensorEnv> MakeEnv(const std::string& id, torch::Device device, int max_episode_steps = 12) {
+// `hidden`: columns of the observations, if any.
+std::unique_ptr<TensorEnv> MakeEnv(const std::string& id, torch::Device device, int max_episode_steps = 12,
+                                   const std::vector<std::string>& hidden = {}) {
   TensorEnv::Options options;
   options.worlds = 96;  // Enough for UAV worlds to make some of the next maps in each step only.
   options.seed = 3;
   options.max_episode_steps = max_episode_steps;
   options.device = device;
-  auto env = MakeTensorEnv(id, options, {});
+  EnvOptions env_options;
+  if (!hidden.empty()) {
+    env_options.transforms.push_back({.setting = "env.hide", .kind = TransformOptions::Kind::kHide, .columns = hidden});
+  }
+  auto env = MakeTensorEnv(id, options, env_options);
   EXPECT_TRUE(env.ok()) << env.status();
   return *std::move(env);
 }
@@ -224,6 +230,22 @@ TEST_P(RecordedEnvTest, StepsAsThePlainOneOnAGpu) {
                        std::make_unique<CountingRecorder>(&replays));
   ExpectSameSteps(plain.get(), &recorded, torch::kCUDA);
   EXPECT_EQ(replays, kReplays);
+}
+
+TEST(RecordedEnv, StepsAsThePlainOneWithHiddenColumns) {
+  const torch::Device device = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
+  for (const char* const id : {"CartPole-v1", "UavNavigate-v0"}) {
+    int replays = 0;
+    const auto recorder = [&]() -> std::unique_ptr<Recorder> {
+      if (device.is_cuda()) return std::make_unique<CountingRecorder>(&replays);
+      return std::make_unique<KeepingRecorder>(&replays);
+    };
+    const auto plain = MakeEnv(id, device, 12, {"1", "3"});
+    RecordedEnv recorded(MakeEnv(id, device, 12, {"1", "3"}), device, recorder(), recorder());
+    EXPECT_EQ(recorded.spec().obs_size, MakeEnv(id, device)->spec().obs_size - 2);
+    ExpectSameSteps(plain.get(), &recorded, device);
+    EXPECT_EQ(replays, kReplays) << id;
+  }
 }
 
 TEST(RecordedEnv, RecordsAnewWhatARepetitionHasChanged) {
