@@ -7,8 +7,9 @@ Batch is the interface. Serial makes one of environments that are stepped one af
 from __future__ import annotations
 
 import abc
+import itertools
 import sys
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,10 @@ from numpy.typing import NDArray
 from .columns import Columns
 from .errors import THROWN, describe
 from .wire import Spec
+
+
+# A prime, so that of any number of environments each has all of them in its turns.
+BARE_ACTIONS = 4093
 
 
 class Batch(abc.ABC):
@@ -84,17 +89,18 @@ class Single(abc.ABC):
         return self
 
     @staticmethod
-    def bare(envs: Sequence[Any], steps: int) -> None:
-        """Takes `steps` steps of `envs`, which have been reset, in turn with random actions as a loop without Skein does, for
-        `skein bench env`."""
+    def bare(envs: Sequence[Any]) -> Iterator[None]:
+        """A loop as one without Skein, for `skein bench env`: each turn takes a step of each of `envs`, which have been
+        reset, with random actions of its own."""
         spec = envs[0].spec
-        actions = random_actions(spec, 256)
+        actions = itertools.cycle(random_actions(spec, BARE_ACTIONS))
         obs = np.zeros((spec.num_agents, spec.obs_size), np.float32)
         reward = np.zeros(spec.num_agents, np.float32)
-        for i in range(steps // len(envs)):
-            for env in envs:
-                if any(env.step(actions[i % 256], obs, reward)):
-                    env.reset(i, obs)
+        for turn in itertools.count():
+            for env, action in zip(envs, actions):
+                if any(env.step(action, obs, reward)):
+                    env.reset(turn, obs)
+            yield
 
     def close(self) -> None:
         """Frees what the environment holds."""
@@ -135,7 +141,7 @@ class Serial(Batch):
         self._many = self.spec.num_agents > 1
         self._has_state = self.spec.global_state_size > 0
         self._has_metrics = len(self.spec.episode_metrics) > 0
-        self._begun_bare = False
+        self._bare: Optional[Iterator[None]] = None
         self._columns: Optional[Columns] = None
         self._rows: List[Tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]] = []
 
@@ -200,13 +206,15 @@ class Serial(Batch):
         columns.truncated[:] = truncated
 
     def bare(self, steps: int, columns: Columns) -> None:
-        envs = [env for env in self._envs if env is not None]
-        if not self._begun_bare:
-            self._begun_bare = True
+        if self._bare is None:
+            envs = [env for env in self._envs if env is not None]
+            if not envs:
+                return
             for e, env in enumerate(envs):
                 env.reset(e, columns.observation[e])
-        if envs:
-            type(envs[0]).bare(envs, steps)
+            self._bare = type(envs[0]).bare(envs)
+        for _ in range(max(1, steps // self.num_envs)):
+            next(self._bare)
 
     def close(self) -> None:
         """Closes all, and then throws what the first one threw that did."""

@@ -58,6 +58,19 @@ class GymnasiumBatch(unittest.TestCase):
         self.assertGreater(ends, 20)
         self.assertEqual(reasons, {"OSError", "ValueError"})
 
+    def test_the_bare_loop_takes_other_actions_for_each_environment_and_turn(self):
+        for batch in (make_batch(team_envs.odd, 3, {}), Serial(lambda: adapt(team_envs.odd()), 3)):
+            columns = new_columns(batch.spec, 3)
+            columns.mask[:] = 1
+            taken = [[] for _ in batch._envs]
+            for env, actions in zip(batch._envs, taken):
+                env._env.step = lambda action, actions=actions: (
+                    actions.append(action.tobytes()) or (np.zeros((3, 2), np.float32), 0.0, False, False, {}))
+            for _ in range(4):
+                batch.bare(3 * 5, columns)
+            self.assertEqual([len(actions) for actions in taken], [20, 20, 20])
+            self.assertEqual(len({action for actions in taken for action in actions}), 60)
+
     def test_a_reward_that_is_none_is_said(self):
         team = lambda: team_envs.paying(None)  # noqa: E731
         for make in (team, team_envs.unpaid, lambda: team_envs.unpaid(team_envs.mixed)):

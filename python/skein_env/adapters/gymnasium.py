@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import reprlib
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, cast
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batch import Serial, Single, random_actions
+from ..batch import BARE_ACTIONS, Serial, Single, random_actions
 from ..columns import Columns
 from ..errors import THROWN
 from ..spaces import Actions, Flat, actions_of, array_of, flatten
@@ -118,14 +119,16 @@ class GymnasiumEnv(Single):
             metrics[i] = metric_of(self._info, name, self._ended)
 
     @staticmethod
-    def bare(envs: Sequence[Any], steps: int) -> None:
-        actions = [envs[0]._read(action[0]) for action in random_actions(envs[0].spec, 256)]
+    def bare(envs: Sequence[Any]) -> Iterator[None]:
+        read = envs[0]._read
+        actions = itertools.cycle([read(action[0]) for action in random_actions(envs[0].spec, BARE_ACTIONS)])
         bare = [env._env for env in envs]
-        for i in range(steps // len(bare)):
-            for env in bare:
-                _, _, terminated, truncated, _ = env.step(actions[i % 256])
+        for turn in itertools.count():
+            for env, action in zip(bare, actions):
+                _, _, terminated, truncated, _ = env.step(action)
                 if terminated or truncated:
-                    env.reset(seed=i)
+                    env.reset(seed=turn)
+            yield
 
     def users_own(self) -> Any:
         return getattr(self._env, "unwrapped", self._env)
