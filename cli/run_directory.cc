@@ -171,7 +171,13 @@ v1::RunConfig WhatIsLearned(v1::RunConfig config) {
   config.clear_checkpoint();
   config.clear_coordinator();
   config.clear_eval();
+  // How long things may take, and how often they may fail.
+  config.mutable_rollout()->clear_step_timeout_seconds();
+  config.mutable_rollout()->clear_env_rebuilds();
+  config.mutable_env()->mutable_external()->clear_start_timeout_seconds();
+  config.mutable_env()->mutable_external()->clear_restarts();
   v1::LearnerConfig* const learner = config.mutable_learner();
+  learner->clear_min_ranks();
   learner->clear_device();
   learner->clear_micro_batch_size();
   learner->clear_cudnn_benchmark();

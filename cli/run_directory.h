@@ -63,8 +63,9 @@ class RunDirectory {
 
 // The first setting in which the two differ, as "a.b: old -> new", or "algorithm: old -> new"; nullopt if there is
 // none. Ignores settings that may change between sessions of a run because they do not affect what is learned, except
-// by rounding: total_steps, checkpoint, coordinator, eval, logging, resources, all of learner except torch_threads,
-// gradient_parts and the precisions, and directions.dir_chunk of a search. REQUIRES: defaults are applied.
+// by rounding: total_steps, callbacks, checkpoint, coordinator, eval, logging, resources, compression in transport, all
+// of learner except torch_threads, gradient_parts and the precisions, time limits and retries of environments, and
+// directions.dir_chunk of a search. REQUIRES: defaults are applied.
 std::optional<std::string> FirstDifference(const v1::RunConfig& old_config, const v1::RunConfig& new_config);
 
 // The run id for members. Configurations without a FirstDifference() have the same id, so workers can rejoin a run that
