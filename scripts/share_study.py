@@ -298,8 +298,8 @@ def neighbours_table(result):
                                    "overrun": "beside one that overruns its memory"}
     overruns = sum(row["overruns"] for row in rows)
     lines = [f"Held by: {result['how']}. {len(rows)} rounds of {result['seconds']:g} s; {overruns} overruns. {load(result)} "
-             "Medians; of losses also the smallest and the largest.", "",
-             "| a training with half a CPU for each process | CPUs of its actor | env steps a second | loss by overruns |",
+             "Medians; of the last column also the smallest and the largest; negative is faster.", "",
+             "| a training with half a CPU for each process | CPUs of its actor | env steps a second | how much slower the last row is in the same round |",
              "|---|---|---|---|"]
     for situation in SITUATIONS:
         lost = result.get(f"lost_percent_beside_{situation}")
