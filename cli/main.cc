@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   skein::AddCompletion(&app, &action);
   skein::AddCheckHistory(&app, &action);
   std::map<std::string, skein::CredentialFiles> credentials;  // By verb: of those that connect or listen.
-  for (const char* verb : {"train", "head", "worker", "status", "top", "drain"}) {
+  for (const char* verb : {"train", "head", "sweep", "worker", "status", "top", "drain"}) {
     skein::AddCredentialFlags(app.get_subcommand(verb), &credentials[verb]);
   }
   if (const auto code = skein::ParseArguments(
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   skein::InitLog("skein");  // For warnings of libraries; what verbs say goes to standard output.
   const std::string verb = app.get_subcommands().front()->get_name();
   // Other verbs only use servers of their own on the loopback. These read the variables in programs of their own.
-  const std::set<std::string> elsewhere = {"serve", "eval", "env", "bench"};
+  const std::set<std::string> elsewhere = {"serve", "eval", "env", "bench", "fit"};
   if (credentials.count(verb) + elsewhere.count(verb) == 0) skein::ForgetCredentialVariables();
   if (const absl::Status status = skein::UseCredentials(credentials[verb]); !status.ok()) {
     return skein::ReportAndExitCode(("skein " + verb).c_str(), status);

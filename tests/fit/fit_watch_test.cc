@@ -70,6 +70,23 @@ class RunningFit : public testing::Test {
   std::string address_;
 };
 
+TEST(FitCredentials, AreThoseThatVariablesName) {
+  const std::string folder = FreshFolder("asked"), token = WriteText(folder + "/token", "abcdefghijklmnopqrstuvwxyz01");
+  fs::permissions(token, fs::perms::owner_read | fs::perms::owner_write);
+  Running fit("skein",
+              {"fit", "--data", WriteText(folder + "/normal.txt", "1 2 3\n1 2 4\n1 3 4\n"), "--run-dir",
+               folder + "/run", "--metrics", "0.0.0.0:0", "--http-port", "0", "--set", "train.epochs=1000000"},
+              {"SKEIN_TOKEN_FILE=" + token});
+  for (const char* const pattern :
+       {"metrics at http://[^:]+:(\\d+)/metrics", "metrics discovery: http://127\\.0\\.0\\.1:(\\d+)"}) {
+    int port = 0;
+    ASSERT_TRUE(absl::SimpleAtoi(fit.WaitForOutput(pattern), &port)) << pattern;
+    EXPECT_EQ(HttpGet(port, "/metrics").status, 401) << pattern;
+  }
+  fit.Signal(SIGTERM);
+  EXPECT_EQ(fit.WaitForEnd(), 0);
+}
+
 TEST_F(RunningFit, PrometheusFindsItAndScrapesNumbersThatRise) {
   std::string complaints;
   EXPECT_EQ(RunWithInput("promtool check metrics", HttpGet(metrics_port_, "/metrics").body, &complaints), 0)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein sweep with real trainings: what is killed goes on, and who pauses learns what one learns who does not.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <csignal>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -130,6 +133,23 @@ TEST_F(Sweep, WhatIsKilledGoesOnAndNothingIsLostOrRunTwice) {
   const Ended again = RunToEnd("skein", arguments);
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_LT(again.wall_time, absl::Seconds(20));
+}
+
+TEST_F(Sweep, ItsPageOnAPublicAddressAsksForTheToken) {
+  const std::string token = folder_.Write("token", "abcdefghijklmnopqrstuvwxyz012345");
+  ASSERT_EQ(chmod(token.c_str(), 0600), 0);
+  Running sweep("skein",
+                Arguments("sampler: {kind: grid}\nspace:\n  ppo.lr: [1e-3, 1e-4]\ntest_seeds: 0\n", "40960",
+                          {"--metrics-listen", "0.0.0.0:0"}),
+                {"SKEIN_TOKEN_FILE=" + token});
+  int port = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(sweep.WaitForOutput("page and metrics: http://[^:]+:(\\d+)/"), &port));
+  EXPECT_EQ(HttpGet(port, "/metrics").status, 401);
+  const HttpReply reply = HttpGet(port, "/metrics", "Authorization: Bearer abcdefghijklmnopqrstuvwxyz012345\r\n");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_THAT(reply.body, HasSubstr("skein_sweep_trials"));
+  EXPECT_EQ(sweep.WaitForEnd(absl::Minutes(2)), 0);
+  for (const auto& row : Rows()) EXPECT_EQ(row[1], "complete") << row[0];
 }
 
 TEST_F(Sweep, APromotedTrialLearnsWhatOneLearnsThatNeverPaused) {
