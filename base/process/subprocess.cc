@@ -238,6 +238,13 @@ std::string PythonProgram(const std::string& setting) {
   return chosen == nullptr || *chosen == '\0' ? kDefault : chosen;
 }
 
+std::string PythonPathVariable() {
+  const std::string programs = ProgramFolder(), installed = programs + "/../share/skein/python";
+  const char* const own = std::getenv("PYTHONPATH");
+  return absl::StrCat("PYTHONPATH=", own == nullptr ? "" : own, own == nullptr || *own == '\0' ? "" : ":",
+                      access((installed + "/skein_env").c_str(), X_OK) == 0 ? installed : programs + "/python");
+}
+
 std::string ProgramFolder() {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();

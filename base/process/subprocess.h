@@ -68,4 +68,8 @@ std::string ProgramFolder();
 // SKEIN_PYTHON names, if that is set.
 std::string PythonProgram(const std::string& setting);
 
+// "PYTHONPATH=...": this process's, and behind it the folder that has the package skein_env: beside the programs, or
+// where `make install` puts it. For a Python that has not installed it.
+std::string PythonPathVariable();
+
 }  // namespace skein

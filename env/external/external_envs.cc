@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/external/external_envs.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -44,19 +42,6 @@ class ExternalEnv final : public Env {
   const size_t e_;
 };
 
-// The environment's variable, with `value` after what it has.
-std::string Extended(const char* name, const std::string& value) {
-  const char* const now = std::getenv(name);
-  return absl::StrCat(name, "=", now == nullptr ? "" : now, now == nullptr || *now == '\0' ? "" : ":", value);
-}
-
-// The package skein_env beside the programs, or where `make install` puts it, for a Python that has not installed it.
-std::string PackageFolder() {
-  const std::string installed = absl::StrCat(ProgramFolder(), "/../share/skein/python");
-  return access(absl::StrCat(installed, "/skein_env").c_str(), X_OK) == 0 ? installed
-                                                                          : absl::StrCat(ProgramFolder(), "/python");
-}
-
 // A server steps its environments in one thread; libraries that start one for each core would only be in each other's
 // way. The user's own settings stay.
 std::vector<std::string> OneThreadEach() {
@@ -78,7 +63,7 @@ absl::StatusOr<LocalWorldOptions> ServerOptions(const std::string& id, const Ext
   server.extra_env = OneThreadEach();
   if (parsed.kind == ExternalId::Kind::kPython) {
     server.argv = {options.python, "-m", "skein_env", "--local", parsed.target};
-    server.extra_env.push_back(Extended("PYTHONPATH", PackageFolder()));
+    server.extra_env.push_back(PythonPathVariable());
     server.extra_env.push_back("PYTHONUNBUFFERED=1");
     server.hint = absl::StrCat("what it printed stands above; does `", options.python,
                                "` (env.external.python) have NumPy and the package skein-env?");

@@ -2,7 +2,6 @@
 #include "learner/run/run_callbacks.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -75,10 +74,7 @@ RunCallbacks::Options CallbackOptions(const v1::RunConfig& config, const std::st
     return options;
   }
   options.command = {PythonProgram(config.env().external().python()), "-m", "skein_env.callback_process", options.name};
-  // The package beside the programs, for who has not installed it.
-  const char* const path = std::getenv("PYTHONPATH");
-  const std::string own = path == nullptr || *path == '\0' ? "" : absl::StrCat(path, ":");
-  options.extra_env = {absl::StrCat("PYTHONPATH=", own, ProgramFolder(), "/python"), "PYTHONUNBUFFERED=1"};
+  options.extra_env = {PythonPathVariable(), "PYTHONUNBUFFERED=1"};
   return options;
 }
 

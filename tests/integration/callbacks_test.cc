@@ -135,6 +135,21 @@ TEST_F(CallbacksRun, MetricsAreInTheFilesOfTheRun) {
   EXPECT_TRUE(in_tensorboard);
 }
 
+// Programs that `make install` has put elsewhere have no folder python beside them.
+TEST_F(CallbacksRun, FindsThePackageOfAnInstalledSkein) {
+  namespace fs = std::filesystem;
+  const fs::path programs = std::getenv("SKEIN_BIN"), prefix = files_.path() + "/prefix";
+  fs::create_directories(prefix / "bin");
+  fs::create_directories(prefix / "share/skein");
+  for (const char* const name : {"skein", "skein-coordinator", "skein-learner", "skein-actor"}) {
+    fs::copy_file(programs / name, prefix / "bin" / name);
+  }
+  fs::create_directory_symlink(fs::canonical(programs / "python"), prefix / "share/skein/python");
+  const Ended ended = RunToEnd(prefix / "bin/skein", Arguments({"--callbacks", "mine:Story"}));
+  EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
+  EXPECT_THAT(files_.Read("run/story.txt"), HasSubstr("end 3072 finished"));
+}
+
 TEST_F(CallbacksRun, MetricsAreInPrometheusAndTheStatus) {
   Running skein("skein",
                 Arguments({"--callbacks", "mine:Once?what=enough&at=0", "--set", "coordinator.heartbeat_seconds=0.1"},

@@ -194,7 +194,7 @@ class Runs(unittest.TestCase):
                                      no_such=np.bool_(False))
         self.assertEqual(settings, {"a": "1.0", "b": "7", "c": "true", "d": "[0, 1, 2]", "e": "[0.5, [1, 2]]", "f": "text",
                                     "g": "/a/b", "h": '{"x": 3, "y": null}', "i": "[1, 2]", "j": "2.5"})
-        self.assertEqual([words[words.index(flag) + 1] for flag in ("--seed", "--steps")], ["3", "1000000.0"])
+        self.assertEqual([words[words.index(flag) + 1] for flag in ("--seed", "--steps")], ["3", "1000000"])
         self.assertIn("--no-eval", words)
         self.assertFalse({"True", "False", "--no-such"} & set(words))
 
