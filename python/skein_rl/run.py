@@ -52,7 +52,8 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
         if value is True:
             command.append(flag)
         elif value is not None and value is not False:
-            command += [flag, str(value)]
+            whole = isinstance(value, float) and value.is_integer()  # 1e6, of which str makes 1000000.0
+            command += [flag, str(int(value) if whole else value)]
     for name, value in settings.items():
         command += ["--set", f"{name}={_yaml(name, value)}"]
     return Run(command, quiet)
