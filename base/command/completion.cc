@@ -84,17 +84,20 @@ std::string Bash(const std::string& program, const std::vector<Place>& places) {
     std::vector<std::string> words;
     for (const Word& word : place.words) words.push_back(word.text);
     absl::StrAppend(&cases, "    ", Literal(place.path), ") words=", Literal(absl::StrJoin(words, " ")),
-                    place.takes_runs ? "; names=$(cd -- \"$runs\" &> /dev/null && compgen -d -- \"$word\")" : "",
+                    place.takes_runs
+                        ? "; mapfile -t names < <(CDPATH= cd -- \"$runs\" &> /dev/null && compgen -d -- \"$word\")"
+                        : "",
                     " ;;\n");
   }
   const std::string function = absl::StrCat("_", program);
   return absl::StrCat(
       "# Completion for ", program, "; source it, or put it into ~/.local/share/bash-completion/completions/", program,
       "\n", function, "() {\n",
-      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} at=", program,
-      " words= names= runs=runs i\n", "  COMPREPLY=()\n", "  for ((i = 1; i < COMP_CWORD; ++i)); do\n",
+      "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} at=", program, " words= runs=runs i\n",
+      "  local -a names=()\n  COMPREPLY=()\n", "  for ((i = 1; i < COMP_CWORD; ++i)); do\n",
       "    case \"$at ${COMP_WORDS[i]}\" in ", VerbPaths(places), ") at=\"$at ${COMP_WORDS[i]}\" ;; esac\n",
-      "    [[ ${COMP_WORDS[i-1]} != --runs-dir ]] || runs=${COMP_WORDS[i]}\n", "  done\n",
+      "    [[ ${COMP_WORDS[i-1]} != --runs-dir ]] || runs=${COMP_WORDS[i]}\n",
+      "    [[ ${COMP_WORDS[i-2]} != --runs-dir || ${COMP_WORDS[i-1]} != '=' ]] || runs=${COMP_WORDS[i]}\n", "  done\n",
       // Bash makes three words of --flag=value.
       "  if [[ $before == '=' && ${COMP_WORDS[COMP_CWORD-2]} == --* ]]; then before=${COMP_WORDS[COMP_CWORD-2]}\n",
       "  elif [[ $word == '=' && $before == --* ]]; then word=; fi\n", "  case \"$at $before\" in\n",
@@ -102,8 +105,9 @@ std::string Bash(const std::string& program, const std::vector<Place>& places) {
                  "COMPREPLY=($(compgen -W 'CHOICES' -- \"$word\")); "
                  "[[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace; return",
                  "compopt -o default; return"),
-      "  esac\n", "  case \"$at\" in\n", cases, "  esac\n",
-      "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $names)\n",
+      "  esac\n", "  case \"$at\" in\n", cases, "  esac\n", "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n",
+      // Names of folders are quoted, whatever is in them.
+      "  for i in \"${names[@]}\"; do COMPREPLY+=(\"$(printf %q \"$i\")\"); done\n",
       "  [[ $word == -* || -n $words && -n ${COMPREPLY[*]} ]] || compopt -o default\n", "}\ncomplete -F ", function,
       " ", program, "\n");
 }
@@ -116,7 +120,7 @@ std::string Zsh(const std::string& program, const std::vector<Place>& places) {
       words.push_back(Literal(absl::StrCat(absl::StrReplaceAll(word.text, {{":", "\\:"}}), ":", OneLine(word.help))));
     }
     absl::StrAppend(&cases, "    ", Literal(place.path), ") words_here=(", absl::StrJoin(words, " "), ")",
-                    place.takes_runs ? "; names=($runs/*(N/:t))" : "", " ;;\n");
+                    place.takes_runs ? "; names=($runs/*(N-/:t))" : "", " ;;\n");
   }
   const std::string function = absl::StrCat("_", program);
   return absl::StrCat(
@@ -124,7 +128,8 @@ std::string Zsh(const std::string& program, const std::vector<Place>& places) {
       " in a folder of $fpath, or source it after compinit\n", function, "() {\n", "  local at=", program,
       " i before=${words[CURRENT-1]} runs=runs none=1\n", "  local -a words_here names\n",
       "  for ((i = 2; i < CURRENT; ++i)); do\n", "    case \"$at ${words[i]}\" in ", VerbPaths(places),
-      ") at=\"$at ${words[i]}\" ;; esac\n", "    [[ ${words[i-1]} != --runs-dir ]] || runs=${words[i]}\n", "  done\n",
+      ") at=\"$at ${words[i]}\" ;; esac\n", "    [[ ${words[i-1]} != --runs-dir ]] || runs=${words[i]}\n",
+      "    [[ ${words[i]} != --runs-dir=* ]] || runs=${words[i]#*=}\n", "  done\n",
       "  if [[ ${words[CURRENT]} == --*=* ]]; then before=${words[CURRENT]%%=*}; compset -P 1 '*='; fi\n",
       "  case \"$at $before\" in\n", ValueCases(places, "compadd -- CHOICES; return", "_files; return"), "  esac\n",
       "  case \"$at\" in\n", cases, "  esac\n", "  (( $#names )) && compadd -a names && none=0\n", "  _describe ",
@@ -140,7 +145,9 @@ std::string Fish(const std::string& program, const std::vector<Place>& places) {
       "# Completion for ", program, "; put it into ~/.config/fish/completions/", program, ".fish\n", "function ", runs,
       "\n  set -l words (commandline -opc)\n  set -l runs runs\n"
       "  if set -l i (contains -i -- --runs-dir $words); and test $i -lt (count $words)\n"
-      "    set runs $words[(math $i + 1)]\n  end\n  set -l folders $runs/*/\n"
+      "    set runs $words[(math $i + 1)]\n  end\n"
+      "  for word in (string match -- '--runs-dir=*' $words)\n    set runs (string replace -- '--runs-dir=' '' $word)\n"
+      "  end\n  set -l folders $runs/*/\n"
       "  string replace -r '.*/([^/]+)/$' '$1' -- $folders\nend\n",
       "function ", function, "\n  set -l at ", program,
       "\n  for word in (commandline -opc)[2..-1]\n    if contains -- \"$at $word\" ", absl::StrJoin(paths, " "),

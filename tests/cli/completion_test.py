@@ -60,7 +60,7 @@ class Completion(unittest.TestCase):
 
     def make_files(self):
         open(os.path.join(self.folder.name, "only-config.yaml"), "w").close()
-        for run in ("runs/first-run", "runs/other-run", "elsewhere/else-run"):
+        for run in ("runs/first-run", "runs/other-run", "runs/odd$(touch it)", "elsewhere/else-run"):
             os.makedirs(os.path.join(self.folder.name, run))
 
     def check_terminal(self, argv, setup):
@@ -85,6 +85,8 @@ class Completion(unittest.TestCase):
                                  ("skein runs show fir", "skein runs show first-run "),
                                  ("skein runs compare first-run oth", "skein runs compare first-run other-run "),
                                  ("skein runs show --runs-dir elsewhere els", "skein runs show --runs-dir elsewhere else-run "),
+                                 ("skein runs show --runs-dir=elsewhere els", "skein runs show --runs-dir=elsewhere else-run "),
+                                 ("skein runs show odd", "skein runs show odd\\$\\(touch\\ it\\)"),
                                  ("skein certs ini", "skein certs init "),
                                  ("skein bench scaling --warm", "skein bench scaling --warmup "),
                                  ("skein completion fi", "skein completion fish ")]:
@@ -127,6 +129,9 @@ class Completion(unittest.TestCase):
         self.assertEqual(complete("skein runs show fir"), ["first-run"])
         self.assertEqual(complete("skein runs compare first-run oth"), ["other-run"])
         self.assertEqual(complete("skein runs show --runs-dir elsewhere els"), ["else-run"])
+        self.assertEqual(complete("skein runs show --runs-dir=elsewhere els"), ["else-run"])
+        self.assertEqual(complete("skein runs show odd"), ["odd$(touch it)"])
+        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "it")))
         self.assertEqual(complete("skein certs ini"), ["init"])
         self.assertEqual(complete("skein bench scaling --warm"), ["--warmup"])
 
