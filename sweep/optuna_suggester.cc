@@ -36,8 +36,10 @@ Json SpaceJson(const Space& space) {
 absl::StatusOr<std::unique_ptr<OptunaSuggester>> OptunaSuggester::Start(const Options& options, const SweepFile& file,
                                                                         const Scheduler& scheduler) {
   std::unique_ptr<OptunaSuggester> suggester(new OptunaSuggester(file, scheduler));
-  auto process = JsonLineProcess::Start({PythonProgram(""), "-u", "-c", std::string(embedded::optuna_helper_py())},
-                                        {.log_path = options.folder + "/log/optuna.log"});
+  auto process =
+      JsonLineProcess::Start({PythonProgram(""), "-u", "-c", std::string(embedded::optuna_helper_py())},
+                             {.log_path = options.folder + "/log/optuna.log",
+                              .unset_env = {"SKEIN_TOKEN_FILE", "SKEIN_TLS_CERT", "SKEIN_TLS_KEY", "SKEIN_TLS_CA"}});
   if (absl::IsNotFound(process.status())) {
     return absl::UnavailableError(absl::StrCat("sampler ", file.config.sampler().kind(), " is Optuna's, and ",
                                                process.status().message(),
