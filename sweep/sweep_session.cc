@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "base/config/config.h"
 #include "base/config/resource_rules.h"
+#include "base/net/credentials.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/file.h"
@@ -175,7 +176,8 @@ absl::Status Session::Run() {
     server_ = *std::move(server);
     const std::string& address = options_.metrics_listen;
     const std::string host = AnnounceHost(address.substr(0, address.rfind(':')));
-    display_.Say(absl::StrCat("page and metrics: http://", host, ":", server_->port(), "/"));
+    display_.Say(absl::StrCat("page and metrics: ", ProcessCredentials().has_tls() ? "https://" : "http://", host, ":",
+                              server_->port(), "/"));
   }
   if (server_ != nullptr) server_->SetShare(terms_.share);
   scheduler_ = MakeScheduler(file_.config, base_.total_steps());

@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/config/message_settings.h"
+#include "base/net/credentials.h"
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "base/telemetry/format_count.h"
@@ -363,8 +364,8 @@ absl::Status FitRun::Run() {
     log_ = *std::move(log);
   }
   Say(absl::StrCat("model: ", FormatCount(static_cast<uint64_t>(trainer_->parameter_count())), " parameters; ",
-                   ranks_.place.size, ranks_.place.size == 1 ? " rank" : " ranks", ", metrics at http://",
-                   report_->metrics_address(), "/metrics"));
+                   ranks_.place.size, ranks_.place.size == 1 ? " rank" : " ranks", ", metrics at ",
+                   ProcessCredentials().has_tls() ? "https://" : "http://", report_->metrics_address(), "/metrics"));
   if (!report_->page().empty()) {
     Say(absl::StrCat("status page and metrics discovery: ", report_->page()));
     Say(absl::StrCat("watch it with: skein top --address ", report_->coordinator_address()));
