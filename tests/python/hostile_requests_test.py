@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import unittest
+import warnings
 
 from fetched_python import ROOT, run_inside
 
@@ -48,7 +49,7 @@ class Watched(skein_env.Single):
             assert np.isin(action, np.arange(self.spec.action_size)).all(), action
         else:
             assert (action >= self.spec.action_low).all() and (action <= self.spec.action_high).all(), action
-        return False, False
+        return Watched.calls % 3 == 0, False  # An episode that ends begins the next one with its seed.
 
 
 def step_of(random_numbers, spec):
@@ -121,6 +122,21 @@ class HostileRequests(unittest.TestCase):
         # Both are tried.
         self.assertGreater(answered, INPUTS // 20)
         self.assertGreater(refused, INPUTS // 20)
+
+    def test_a_number_of_more_than_64_bits_is_answered_with_one_of_64(self):
+        batch = make_batch(lambda: Watched(CHOICES), NUM_ENVS, {})
+        parts = wire.put_bytes(2, bytes(4 * NUM_ENVS)) + wire.put_bytes(3, bytes(4 * NUM_ENVS))
+        step = wire.put_bytes(2, b"\x08" + b"\xff" * 9 + b"\x7f" + parts)
+        reply = remote.answer(step, new_columns(batch.spec, NUM_ENVS), batch)
+        self.assertEqual(wire.get_int(wire.read_fields(wire.get_bytes(wire.read_fields(reply), 2)), 1), 2**64 - 1)
+
+    def test_an_action_that_is_a_signalling_nan_is_refused_without_a_warning(self):
+        batch = make_batch(lambda: Watched(CHOICES), NUM_ENVS, {})
+        action = np.full(NUM_ENVS, 0x7F800001, "<u4").tobytes()
+        step = wire.put_bytes(2, wire.put_int(1, 7) + wire.put_bytes(2, action) + wire.put_bytes(3, bytes(4 * NUM_ENVS)))
+        with warnings.catch_warnings(), self.assertRaises(wire.WireError):
+            warnings.simplefilter("error")
+            remote.answer(step, new_columns(batch.spec, NUM_ENVS), batch)
 
     def test_steps_of_real_actions(self):
         self.check_answers(step_of, reset_of, REALS)
