@@ -180,6 +180,7 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
         "a member of a coordinator before this one has called, and its state is not here: it was lost, members join "
         "again");
   }
+  metrics_->BarriersTimedOut(outcome.effects.barriers_timed_out);  // Before anybody is told.
   const MonotonicTime now = Now();
   for (auto& [waiter, reply] : outcome.ended) {
     metrics_->BarrierWaitEnded(now - waiter->arrived());
@@ -188,7 +189,6 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
     waiter->Record(reply);
     waiter->End(reply);
   }
-  metrics_->BarriersTimedOut(outcome.effects.barriers_timed_out);
   for (const MembershipChange& change : outcome.effects.changes) {
     metrics_->MemberChanged(change);
     membership_log_.Log(change, now);
