@@ -2,6 +2,7 @@
 #include "bench/env_loops.h"
 
 #include <algorithm>
+#include <future>
 #include <numeric>
 #include <utility>
 
@@ -16,8 +17,9 @@ namespace skein {
 namespace {
 
 constexpr int64_t kActionFloats = 8192;  // Few enough to stay in the first-level cache.
-constexpr int64_t kBareSteps = 8;        // A job of the limit.
-constexpr int kRecordedSteps = 10'000;   // Of the limit's episodes, which are repeated.
+constexpr int64_t kBareSteps = 16;       // A job of the limit, of one simulation: it stays in the caches.
+constexpr int kBareEnvs = 16;            // Simulations on a thread of the limit, at most.
+constexpr int kRecordedSteps = 16'000;   // Of the episodes of a thread's simulations, which are repeated.
 
 int64_t ActionWidth(const EnvSpec& spec) { return int64_t{spec.num_agents} * (spec.discrete ? 1 : spec.action_size); }
 
@@ -68,13 +70,15 @@ class EnvLoop {
   int64_t row_ = 0;
 };
 
-// One job steps `envs` with the rows of `actions` [rows, D] in turn; environment e begins with row e x rows / E. The
-// limit's simulation takes the same rows.
+// Where environment `e` of `size` begins in `rows` of actions.
+int64_t FirstRow(int64_t e, int64_t size, int64_t rows) { return e * (rows / size); }
+
+// One job steps `envs` with the rows of `actions` [rows, D] in turn, each from its FirstRow on.
 Job PhysicsJob(std::shared_ptr<VectorEnv> envs, const float* actions, int64_t rows, StepTally* tally) {
   const int64_t size = envs->size(), width = ActionWidth(envs->spec());
   return [=, step = std::vector<float>(size * width), row = int64_t{0}]() mutable -> int64_t {
     for (int64_t e = 0; e < size; ++e) {
-      std::copy_n(actions + (row + e * (rows / size)) % rows * width, width, step.data() + e * width);
+      std::copy_n(actions + (row + FirstRow(e, size, rows)) % rows * width, width, step.data() + e * width);
     }
     row = row + 1 < rows ? row + 1 : 0;
     envs->Step(step.data());
@@ -130,21 +134,20 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
   const int64_t width = ActionWidth(spec), rows = physics ? kRecordedSteps : ActionRows(width);
   limit->actions_.push_back(RandomActions(spec, rows, width, config.seed()));
   const float* const actions = limit->actions_[0].data();
-  const int most_steps = StepLimit(config, spec);
+  if (physics) {
+    std::vector<std::future<absl::StatusOr<std::vector<Bare>>>> made;  // Recording takes seconds.
+    for (uint32_t i = 0; i < threads; ++i)
+      made.push_back(std::async(std::launch::async, MakeBareLoops, config, actions, i));
+    for (auto& one : made) {
+      auto loops = one.get();
+      if (!loops.ok()) return loops.status();
+      limit->AddBareLoops(*std::move(loops));
+    }
+    return limit;
+  }
   for (uint32_t i = 0; i < threads; ++i) {
     auto env = MakeEnv(options.env_id, options.env);
     if (!env.ok()) return env.status();
-    if (physics) {
-      const uint64_t index = uint64_t{i} * options.size;  // The first of a VectorEnv on this thread.
-      auto bare = BareLoop::Make(
-          options.env_id, {.mujoco = options.env.mujoco,
-                           .seed = options.seed,
-                           .env_index = index,
-                           .episode_steps = EpisodeSteps(**env, options.seed, index, most_steps, limit->actions_[0])});
-      if (!bare.ok()) return bare.status();
-      limit->AddBareLoop(*std::move(bare), actions, rows);
-      continue;
-    }
     StepTally* const tally = limit->tallies_.emplace_back(std::make_unique<StepTally>()).get();
     limit->jobs_.push_back(
         [loop = std::make_shared<EnvLoop>(*std::move(env), config, i), actions, rows, width, tally]() -> int64_t {
@@ -171,7 +174,9 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConf
                                                 .episode_steps = std::vector<int>(episodes, StepLimit(config, *spec))});
     if (!bare.ok()) return bare.status();
     const std::vector<float>& taken = limit->actions_[i];
-    limit->AddBareLoop(*std::move(bare), taken.data(), static_cast<int64_t>(taken.size()) / spec->action_size);
+    limit->AddBareLoops({{.loop = *std::move(bare),
+                          .actions = taken.data(),
+                          .rows = static_cast<int64_t>(taken.size()) / spec->action_size}});
   }
   return limit;
 }
@@ -203,10 +208,34 @@ absl::Status EnvLimit::AddServers(const VectorEnv::Options& options, uint32_t th
   return absl::OkStatus();
 }
 
-void EnvLimit::AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows) {
+absl::StatusOr<std::vector<EnvLimit::Bare>> EnvLimit::MakeBareLoops(const v1::RunConfig& config, const float* actions,
+                                                                    uint32_t thread) {
+  const VectorEnv::Options options = RunnerEnvOptions(config);
+  auto env = MakeEnv(options.env_id, options.env);
+  if (!env.ok()) return env.status();
+  const EnvSpec& spec = (*env)->spec();
+  const int64_t size = options.size, simulations = std::min<int64_t>(size, kBareEnvs);
+  const int64_t rows = kRecordedSteps / simulations;  // Of each; no row beyond the last one.
+  std::vector<Bare> loops;
+  for (int64_t e = 0; e < simulations; ++e) {
+    const float* const own = actions + FirstRow(e, size, kRecordedSteps) * ActionWidth(spec);
+    const uint64_t index = uint64_t{thread} * static_cast<uint64_t>(size) + static_cast<uint64_t>(e);
+    std::vector<int> steps = EpisodeSteps(**env, options.seed, index, StepLimit(config, spec), own, rows);
+    auto bare = BareLoop::Make(
+        options.env_id,
+        {.mujoco = options.env.mujoco, .seed = options.seed, .env_index = index, .episode_steps = std::move(steps)});
+    if (!bare.ok()) return bare.status();
+    loops.push_back({.loop = *std::move(bare), .actions = own, .rows = rows});
+  }
+  return loops;
+}
+
+void EnvLimit::AddBareLoops(std::vector<Bare> loops) {
   StepTally* const tally = tallies_.emplace_back(std::make_unique<StepTally>()).get();
-  jobs_.push_back([loop = std::shared_ptr<BareLoop>(std::move(loop)), actions, rows, tally] {
-    loop->Run(actions, rows, kBareSteps);
+  jobs_.push_back([loops = std::move(loops), next = size_t{0}, tally]() mutable {
+    const Bare& bare = loops[next];
+    next = next + 1 < loops.size() ? next + 1 : 0;
+    bare.loop->Run(bare.actions, bare.rows, kBareSteps);
     tally->env_steps += kBareSteps;
     tally->agent_steps += kBareSteps;  // All have one agent.
     return kBareSteps;

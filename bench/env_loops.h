@@ -32,12 +32,14 @@ struct StepRates {
   double env_steps_per_second, agent_steps_per_second;
 };
 
-// Measures the physical limit of a configuration: the bare physics of its environment on several threads, one
-// simulation on each. Of environments in a server of their own (python:, exec:) the limit is the loop that its
-// language's users would write, in the server, over as many of them.
+// Measures the physical limit of a configuration: the bare physics of its environment on several threads. Of
+// environments in a server of their own (python:, exec:) the limit is the loop that its language's users would write,
+// in the server, over as many of them.
 class EnvLimit {
  public:
-  // Random actions; in MuJoCo environments the episodes that they lead to. Errors as MakeEnv.
+  // Random actions. Of MuJoCo environments each thread plays the episodes of those that VectorEnvLoops has on it, at
+  // most 16, several steps of one after the other: what a step costs depends on where a body lies, so that the episodes
+  // of one environment are no measure of all. Others have one on each thread. Errors as MakeEnv.
   static absl::StatusOr<std::unique_ptr<EnvLimit>> Make(const v1::RunConfig& config, uint32_t threads);
   // Bare mj_step with recorded actions in the episodes in which they were taken: thread i repeats episodes 0 ..
   // `episodes` - 1 of environment i with actions[i], [episodes x steps of an episode, D]. NotFound: not a MuJoCo
@@ -54,7 +56,16 @@ class EnvLimit {
 
  private:
   EnvLimit() = default;
-  void AddBareLoop(std::unique_ptr<BareLoop> loop, const float* actions, int64_t rows);
+  // Bare simulations that a thread steps in turn, each with `rows` actions of its own.
+  struct Bare {
+    std::shared_ptr<BareLoop> loop;
+    const float* actions;  // [rows, D]
+    int64_t rows;
+  };
+  // Of one thread. Errors as MakeEnv.
+  static absl::StatusOr<std::vector<Bare>> MakeBareLoops(const v1::RunConfig& config, const float* actions,
+                                                         uint32_t thread);
+  void AddBareLoops(std::vector<Bare> loops);
   // Threads that have a server step by itself. Errors as OpenLocalWorld.
   absl::Status AddServers(const VectorEnv::Options& options, uint32_t threads);
 

@@ -65,17 +65,17 @@ absl::StatusOr<std::unique_ptr<BareLoop>> BareLoop::Make(const std::string& env_
   return std::make_unique<ModelLoop>(*std::move(task), *std::move(model), options);
 }
 
-std::vector<int> EpisodeSteps(Env& env, uint64_t seed, uint64_t env_index, int limit,
-                              const std::vector<float>& actions) {
+std::vector<int> EpisodeSteps(Env& env, uint64_t seed, uint64_t env_index, int limit, const float* actions,
+                              int64_t rows) {
   std::vector<int> lengths;
-  const size_t width = env.spec().action_size;
-  for (size_t at = 0; at < actions.size();) {
+  const int64_t width = env.spec().action_size;
+  for (int64_t row = 0; row < rows;) {
     RandomStream random(seed, RandomPurpose::kEnvReset, env_index, lengths.size());
     env.Reset(random);
     int& steps = lengths.emplace_back(0);
-    for (bool over = false; !over && at < actions.size(); at += width) {
+    for (bool over = false; !over && row < rows; ++row) {
       float reward = 0;
-      const bool terminated = env.Step(actions.data() + at, &reward);
+      const bool terminated = env.Step(actions + row * width, &reward);
       ++steps;
       over = terminated || steps == limit || !std::isfinite(reward);
     }

@@ -40,10 +40,10 @@ class BareLoop {
   virtual double time() const = 0;
 };
 
-// Steps of each of the episodes that environment `env_index` plays with `rows` of `actions` [rows, D], for
-// BareLoop::Options: a body that has fallen costs more than one that stands, so that a limit must step the same
-// episodes. They end where the task terminates or `limit` steps are done, the last one with the rows. `env` is used up.
-std::vector<int> EpisodeSteps(Env& env, uint64_t seed, uint64_t env_index, int limit,
-                              const std::vector<float>& actions);
+// Steps of each of the episodes that environment `env_index` plays with `actions` [rows, D], for BareLoop::Options: a
+// body that has fallen costs more than one that stands, so that a limit must step the same episodes. They end where the
+// task terminates or `limit` steps are done, the last one with the rows. `env` is used up.
+std::vector<int> EpisodeSteps(Env& env, uint64_t seed, uint64_t env_index, int limit, const float* actions,
+                              int64_t rows);
 
 }  // namespace skein

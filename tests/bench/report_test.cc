@@ -20,6 +20,7 @@
 #include "bench/temporary_folder.h"
 #include "env/mujoco/bare_loop.h"
 #include "env/registry.h"
+#include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
 
@@ -342,6 +343,38 @@ TEST(BareLoop, StepsAsTheEnvironmentDoes) {
   (*bare)->Run(actions.data(), 5, 7);
   EXPECT_EQ((*bare)->time(), state[0]);
   EXPECT_EQ(BareLoop::Make("CartPole-v1", {}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(EpisodeSteps, AreThoseOfTheVectorEnvsEpisodes) {
+  constexpr int kRows = 300, kLimit = 15;  // Hopper falls after 6 to 60 steps.
+  constexpr uint64_t kSeed = 5, kFirstEnv = 3;
+  const auto envs = VectorEnv::Make({.env_id = "Hopper-v5", .size = 2, .seed = kSeed, .max_episode_steps = kLimit});
+  ASSERT_TRUE(envs.ok()) << envs.status();
+  (*envs)->ResetAll(kFirstEnv);
+  const int width = (*envs)->spec().action_size;
+  const std::vector<float> actions = RandomActions((*envs)->spec(), 2 * kRows, width, 1);
+  const float* const first_rows[] = {actions.data(), actions.data() + kRows * width};
+  std::vector<std::vector<int>> want(2);
+  std::vector<int> begun(2);
+  for (int row = 0; row < kRows; ++row) {
+    std::vector<float> step(first_rows[0] + row * width, first_rows[0] + (row + 1) * width);
+    step.insert(step.end(), first_rows[1] + row * width, first_rows[1] + (row + 1) * width);
+    const VectorEnv::StepResult result = (*envs)->Step(step.data());
+    for (int e = 0; e < 2; ++e) {
+      if (row + 1 < kRows && !result.terminated[e] && !result.truncated[e]) continue;
+      want[e].push_back(row + 1 - begun[e]);
+      begun[e] = row + 1;
+    }
+  }
+
+  const auto env = MakeEnv("Hopper-v5");
+  ASSERT_TRUE(env.ok()) << env.status();
+  for (int e = 0; e < 2; ++e) {
+    EXPECT_EQ(EpisodeSteps(**env, kSeed, kFirstEnv + e, kLimit, first_rows[e], kRows), want[e]);
+  }
+  EXPECT_THAT(want[0], testing::Contains(kLimit));
+  EXPECT_THAT(want[0], testing::Contains(testing::Lt(kLimit - 1)));
+  EXPECT_NE(want[0], want[1]);
 }
 
 }  // namespace
