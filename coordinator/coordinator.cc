@@ -132,9 +132,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Start(const Coordinato
   coordinator->http_ = *std::move(http);
   coordinator->http_address_ =
       JoinHostPort(ReachableHost(options.http, options.announce_host), coordinator->http_->port());
-  const char* const scheme = ProcessCredentials().has_tls() ? "https://" : "http://";
-  coordinator->metrics_->SetStatusPage(options.page_url.empty() ? absl::StrCat(scheme, coordinator->http_address_, "/")
-                                                                : options.page_url);
+  coordinator->metrics_->SetStatusPage(
+      options.page_url.empty() ? absl::StrCat(HttpScheme(), "://", coordinator->http_address_, "/") : options.page_url);
   CoordinatorService* service = coordinator->service_.get();
   ServePages(coordinator->http_.get(),
              {.status = [service] { return service->Status(); },

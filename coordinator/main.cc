@@ -105,8 +105,8 @@ absl::Status Run(const CoordinatorOptions& options, ShutdownSignal* signal) {
   signal->OnSignal({});
   if (absl::IsCancelled(coordinator.status())) return absl::OkStatus();  // A standby that was asked to stop.
   if (!coordinator.ok()) return coordinator.status();
-  std::printf("coordinator listening grpc=%s http=%s://%s/\n", (*coordinator)->grpc_address().c_str(),
-              ProcessCredentials().has_tls() ? "https" : "http", (*coordinator)->http_address().c_str());
+  std::printf("coordinator listening grpc=%s http=%s://%s/\n", (*coordinator)->grpc_address().c_str(), HttpScheme(),
+              (*coordinator)->http_address().c_str());
   std::fflush(stdout);
   signal->OnSignal([&reason] { reason.Note(absl::OkStatus()); });
   stop.WaitForNotification();

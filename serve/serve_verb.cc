@@ -63,8 +63,8 @@ absl::Status Serve(const ServeFlags& flags, ShutdownSignal* signal) {
   SetReady(grpc->get(), true);
   std::printf("serving %s, checkpoint %s (digest %s, %llu env steps) grpc=%s http=%s://%s\n",
               first->actor.portable().env_id.c_str(), first->checkpoint.c_str(), first->digest.c_str(),
-              static_cast<unsigned long long>(first->env_steps), WithPort(flags.listen, port).c_str(),
-              ProcessCredentials().has_tls() ? "https" : "http", WithPort(flags.http, (*http)->port()).c_str());
+              static_cast<unsigned long long>(first->env_steps), WithPort(flags.listen, port).c_str(), HttpScheme(),
+              WithPort(flags.http, (*http)->port()).c_str());
   std::fflush(stdout);
   absl::Notification stop;
   signal->OnSignal([&stop] { stop.Notify(); });

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/net/credential_flags.h"
 #include "base/process/exit_code.h"
 #include "base/process/subprocess.h"
 
@@ -38,8 +39,7 @@ absl::StatusOr<std::unique_ptr<OptunaSuggester>> OptunaSuggester::Start(const Op
   std::unique_ptr<OptunaSuggester> suggester(new OptunaSuggester(file, scheduler));
   auto process =
       JsonLineProcess::Start({PythonProgram(""), "-u", "-c", std::string(embedded::optuna_helper_py())},
-                             {.log_path = options.folder + "/log/optuna.log",
-                              .unset_env = {"SKEIN_TOKEN_FILE", "SKEIN_TLS_CERT", "SKEIN_TLS_KEY", "SKEIN_TLS_CA"}});
+                             {.log_path = options.folder + "/log/optuna.log", .unset_env = CredentialFileVariables()});
   if (absl::IsNotFound(process.status())) {
     return absl::UnavailableError(absl::StrCat("sampler ", file.config.sampler().kind(), " is Optuna's, and ",
                                                process.status().message(),

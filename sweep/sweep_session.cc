@@ -176,8 +176,7 @@ absl::Status Session::Run() {
     server_ = *std::move(server);
     const std::string& address = options_.metrics_listen;
     const std::string host = AnnounceHost(address.substr(0, address.rfind(':')));
-    display_.Say(absl::StrCat("page and metrics: ", ProcessCredentials().has_tls() ? "https://" : "http://", host, ":",
-                              server_->port(), "/"));
+    display_.Say(absl::StrCat("page and metrics: ", HttpScheme(), "://", host, ":", server_->port(), "/"));
   }
   if (server_ != nullptr) server_->SetShare(terms_.share);
   scheduler_ = MakeScheduler(file_.config, base_.total_steps());

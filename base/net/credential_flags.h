@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/net/credentials.h"
 
 // Credential flags of every program that listens or connects, and the environment variables that replace them. A
@@ -13,7 +16,12 @@ inline constexpr char kTlsCaFlag[] = "--tls-ca", kTlsCaVariable[] = "SKEIN_TLS_C
 inline constexpr char kTokenFileFlag[] = "--token-file", kTokenFileVariable[] = "SKEIN_TOKEN_FILE";
 inline constexpr char kInsecureFlag[] = "--insecure", kInsecureVariable[] = "SKEIN_INSECURE";
 
-// Removes these variables from this process's environment, and so from that of processes that it starts.
+// The variables that name files, for a process that must not know them (Subprocess::Options::unset_env).
+inline std::vector<std::string> CredentialFileVariables() {
+  return {kTlsCertVariable, kTlsKeyVariable, kTlsCaVariable, kTokenFileVariable};
+}
+
+// Removes all of these variables from this process's environment, and so from that of processes that it starts.
 void ForgetCredentialVariables();
 
 // `app` is a CLI::App; a template, so that base does not depend on CLI11.

@@ -117,6 +117,8 @@ void ForgetCredentialVariables() {
 
 const Credentials& ProcessCredentials() { return TheCredentials(); }
 
+const char* HttpScheme() { return ProcessCredentials().has_tls() ? "https" : "http"; }
+
 absl::Status CheckExposure(const std::string& address, const Credentials& credentials) {
   const auto parsed = ParseHostPort(address);
   if (!parsed.ok()) return parsed.status();

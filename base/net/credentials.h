@@ -44,6 +44,9 @@ absl::Status UseCredentials(const CredentialFiles& files);
 // The credentials that UseCredentials() loaded; none by default.
 const Credentials& ProcessCredentials();
 
+// "https" where this process has certificates, which all that it serves then needs, else "http".
+const char* HttpScheme();
+
 // Checks whether a server may listen on `address` (host:port): on the loopback always, elsewhere if it requires a
 // token or a certificate, or with `insecure`. InvalidArgument: it may not (with the remedy), or it is not host:port.
 absl::Status CheckExposure(const std::string& address, const Credentials& credentials = ProcessCredentials());

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/net/credential_flags.h"
 #include "base/process/clock.h"
 #include "base/process/message_text.h"
 #include "base/process/subprocess.h"
@@ -183,7 +184,7 @@ absl::Status LocalWorld::Start() {
   child.foreign = true;
   child.inherited_fds = {theirs.get(), shared_.get(), their_life.get()};
   child.extra_env = options_.extra_env;
-  child.unset_env = {"SKEIN_TOKEN_FILE", "SKEIN_TLS_CERT", "SKEIN_TLS_KEY", "SKEIN_TLS_CA"};  // None of its business.
+  child.unset_env = CredentialFileVariables();  // None of its business.
   child.extra_env.push_back("SKEIN_ENV_FD=3");
   auto started = Subprocess::Spawn(child);
   if (!started.ok()) return started.status();

@@ -364,8 +364,8 @@ absl::Status FitRun::Run() {
     log_ = *std::move(log);
   }
   Say(absl::StrCat("model: ", FormatCount(static_cast<uint64_t>(trainer_->parameter_count())), " parameters; ",
-                   ranks_.place.size, ranks_.place.size == 1 ? " rank" : " ranks", ", metrics at ",
-                   ProcessCredentials().has_tls() ? "https://" : "http://", report_->metrics_address(), "/metrics"));
+                   ranks_.place.size, ranks_.place.size == 1 ? " rank" : " ranks", ", metrics at ", HttpScheme(), "://",
+                   report_->metrics_address(), "/metrics"));
   if (!report_->page().empty()) {
     Say(absl::StrCat("status page and metrics discovery: ", report_->page()));
     Say(absl::StrCat("watch it with: skein top --address ", report_->coordinator_address()));

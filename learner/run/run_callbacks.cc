@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/config/setting_changes.h"
+#include "base/net/credential_flags.h"
 #include "base/process/clock.h"
 #include "base/process/message_text.h"
 #include "base/process/subprocess.h"
@@ -83,9 +84,8 @@ void RunCallbacks::Begin(const At& at) {
   begun_ = true;
   changes_ = at.changes;
   told_ = at.checkpoint;
-  auto started = JsonLineProcess::Start(
-      options_.command, {.extra_env = options_.extra_env,
-                         .unset_env = {"SKEIN_TOKEN_FILE", "SKEIN_TLS_CERT", "SKEIN_TLS_KEY", "SKEIN_TLS_CA"}});
+  auto started = JsonLineProcess::Start(options_.command,
+                                        {.extra_env = options_.extra_env, .unset_env = CredentialFileVariables()});
   if (!started.ok()) {
     const bool program = absl::StartsWith(options_.name, kProgramPrefix);
     Fail("", absl::StrCat(started.status().message(),
