@@ -131,10 +131,15 @@ std::string Zsh(const std::string& program, const std::vector<Place>& places) {
       ") at=\"$at ${words[i]}\" ;; esac\n", "    [[ ${words[i-1]} != --runs-dir ]] || runs=${words[i]}\n",
       "    [[ ${words[i]} != --runs-dir=* ]] || runs=${words[i]#*=}\n", "  done\n",
       "  if [[ ${words[CURRENT]} == --*=* ]]; then before=${words[CURRENT]%%=*}; compset -P 1 '*='; fi\n",
-      "  case \"$at $before\" in\n", ValueCases(places, "compadd -- CHOICES; return", "_files; return"), "  esac\n",
-      "  case \"$at\" in\n", cases, "  esac\n", "  (( $#names )) && compadd -a names && none=0\n", "  _describe ",
-      program, " words_here && none=0\n", "  (( none )) && _files\n", "}\n", "if [ \"$funcstack[1]\" = ", function,
-      " ]; then ", function, " \"$@\"; else compdef ", function, " ", program, "; fi\n");
+      "  case \"$at $before\" in\n",
+      // No blank behind `key=`, whose value follows.
+      ValueCases(places,
+                 "words_here=(CHOICES); compadd -S '' -- ${(M)words_here:#*=}; compadd -- ${words_here:#*=}; return",
+                 "_files; return"),
+      "  esac\n", "  case \"$at\" in\n", cases, "  esac\n", "  (( $#names )) && compadd -a names && none=0\n",
+      "  _describe ", program, " words_here && none=0\n", "  (( none )) && _files\n", "}\n",
+      "if [ \"$funcstack[1]\" = ", function, " ]; then ", function, " \"$@\"; else compdef ", function, " ", program,
+      "; fi\n");
 }
 
 std::string Fish(const std::string& program, const std::vector<Place>& places) {

@@ -95,6 +95,9 @@ class Completion(unittest.TestCase):
             shell.wait_for(completed[len(typed):])
             shell.type("\x15\n")  # Forgets the line.
             shell.wait_for("ready> ")
+        shell.type("skein train --set ppo.gam\t7")  # No blank before the value.
+        shell.wait_for("ppo.gam")
+        shell.wait_for("ma=7")
 
     def test_bash(self):
         self.environment["INPUTRC"] = "/dev/null"
