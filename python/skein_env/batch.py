@@ -31,6 +31,7 @@ class Batch(abc.ABC):
 
     spec: Spec
     num_envs: int
+    _turns: Optional[Iterator[None]] = None  # Of `bare`.
 
     @abc.abstractmethod
     def reset(self, columns: Columns) -> None:
@@ -50,8 +51,20 @@ class Batch(abc.ABC):
 
     def bare(self, steps: int, columns: Columns) -> None:
         """Takes `steps` steps, of all in turn, as a loop in Python without Skein does, for `skein bench env`."""
+        if self._turns is None:
+            columns.mask[:], columns.seed[:] = 1, np.arange(self.num_envs)
+            self.reset(columns)
+            self._turns = self._take_turns(columns)
         for _ in range(max(1, steps // self.num_envs)):
+            next(self._turns)
+
+    def _take_turns(self, columns: Columns) -> Iterator[None]:
+        """In each turn a step of all, with random actions of its own."""
+        actions = random_actions(self.spec, BARE_ACTIONS)
+        for first in itertools.count(0, self.num_envs):
+            columns.action[:] = actions.take(range(first, first + self.num_envs), axis=0, mode="wrap")
             self.step(columns)
+            yield
 
     def close(self) -> None:
         """Frees what the environments hold."""

@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "python"))
 import team_envs
 from skein_env.adapters import adapt, make_batch
 from skein_env.adapters.gymnasium import GymnasiumSerial
-from skein_env.batch import Serial
+from skein_env.batch import Batch, Serial
 from skein_env.columns import new_columns
 
 
@@ -70,6 +70,25 @@ class GymnasiumBatch(unittest.TestCase):
                 batch.bare(3 * 5, columns)
             self.assertEqual([len(actions) for actions in taken], [20, 20, 20])
             self.assertEqual(len({action for actions in taken for action in actions}), 60)
+
+    def test_so_does_that_of_environments_that_are_stepped_together(self):
+        class Recording(Batch):
+            spec, num_envs = adapt(team_envs.odd()).spec, 3
+            resets, actions = [], []
+
+            def reset(self, columns):
+                self.resets.append((columns.mask.tolist(), columns.seed.tolist()))
+
+            def step(self, columns):
+                self.actions += [action.tobytes() for action in columns.action]
+
+        batch = Recording()
+        columns = new_columns(batch.spec, 3)
+        for _ in range(4):
+            columns.seed[0] = 3 * 5
+            batch.bare(3 * 5, columns)
+        self.assertEqual(batch.resets, [([1, 1, 1], [0, 1, 2])])
+        self.assertEqual((len(batch.actions), len(set(batch.actions))), (60, 60))
 
     def test_a_reward_that_is_none_is_said(self):
         team = lambda: team_envs.paying(None)  # noqa: E731
