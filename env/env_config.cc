@@ -93,6 +93,7 @@ TransformOptions MakeTransformOptions(const v1::EnvTransform& transform, std::st
   using Kind = TransformOptions::Kind;
   TransformOptions options = {.setting = std::move(setting)};
   options.kind = transform.has_scale()              ? Kind::kScale
+                 : transform.has_squash()           ? Kind::kSquash
                  : transform.has_stack()            ? Kind::kStack
                  : transform.hide_size() > 0        ? Kind::kHide
                  : transform.has_time_limit()       ? Kind::kTimeLimit

@@ -243,7 +243,8 @@ class Writer {
     if (policy_.spec.clip_actions) change = Bound(policy_.spec);
     for (auto it = policy_.transforms.rbegin(); it != policy_.transforms.rend(); ++it) {
       if (it->options.kind == Kind::kClip) change += Bound(it->inner);
-      if (it->options.kind != Kind::kScale) continue;
+      if (it->options.kind == Kind::kSquash) change += "    action[i] = (float)tanh((double)action[i]);\n";
+      if (it->options.kind != Kind::kScale && it->options.kind != Kind::kSquash) continue;
       const std::string name = absl::StrCat("scale_", ++bounds_);
       const std::string low = Array(name + "_low", it->inner.action_low);
       const std::string high = Array(name + "_high", it->inner.action_high);

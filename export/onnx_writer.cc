@@ -166,7 +166,8 @@ class Writer {
     if (policy_.spec.clip_actions) action = Bound(action, policy_.spec);
     for (auto it = policy_.transforms.rbegin(); it != policy_.transforms.rend(); ++it) {
       if (it->options.kind == Kind::kClip) action = Bound(action, it->inner);
-      if (it->options.kind != Kind::kScale) continue;
+      if (it->options.kind == Kind::kSquash) action = graph_.Node("Tanh", {action});
+      if (it->options.kind != Kind::kScale && it->options.kind != Kind::kSquash) continue;
       std::vector<float> range;
       for (int i = 0; i < it->inner.action_size; ++i) {
         range.push_back(it->inner.action_high[i] - it->inner.action_low[i]);

@@ -18,7 +18,8 @@ absl::Status CheckTransform(const v1::EnvTransform& transform, const std::string
   }
   if (absl::Status status = config_reflection::CheckSettings(transform, path); !status.ok()) return status;
   const std::string setting = absl::StrCat(path, ".", given[0]->name());
-  if ((transform.has_clip() && !transform.clip()) || (transform.has_scale() && !transform.scale())) {
+  if ((transform.has_clip() && !transform.clip()) || (transform.has_scale() && !transform.scale()) ||
+      (transform.has_squash() && !transform.squash())) {
     return absl::InvalidArgumentError(absl::StrCat(setting, ": is not done when it is not listed; remove it"));
   }
   if (transform.has_reward_scale() && transform.reward_scale() == 0) {

@@ -61,15 +61,16 @@ absl::Status Stack(Transform* transform) {
   return absl::OkStatus();
 }
 
-absl::Status Scale(Transform* transform) {
+// `bound`: of the outer actions, which are in [-bound, bound].
+absl::Status Scale(Transform* transform, float bound) {
   if (absl::Status status = CheckReals(*transform); !status.ok()) return status;
   const EnvSpec& inner = transform->inner;
   for (int i = 0; i < inner.action_size; ++i) {
     if (std::isfinite(inner.action_low[i]) && std::isfinite(inner.action_high[i])) continue;
     return Refuse(*transform, absl::StrCat("action ", i, " of ", inner.id, " has no bounds to scale to"));
   }
-  transform->outer.action_low.assign(inner.action_size, -1.0f);
-  transform->outer.action_high.assign(inner.action_size, 1.0f);
+  transform->outer.action_low.assign(inner.action_size, -bound);
+  transform->outer.action_high.assign(inner.action_size, bound);
   return absl::OkStatus();
 }
 
@@ -81,7 +82,9 @@ absl::Status Resolve(Transform* transform) {
     case Kind::kClip:
       return CheckReals(*transform);
     case Kind::kScale:
-      return Scale(transform);
+      return Scale(transform, 1);
+    case Kind::kSquash:
+      return Scale(transform, kMaxSquashed);
     case Kind::kStack:
       return Stack(transform);
     case Kind::kHide:

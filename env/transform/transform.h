@@ -13,6 +13,9 @@
 // Global states and episode metrics stay those of the environment. A saved state begins with that of the environment.
 namespace skein {
 
+// The policy's side of kSquash has these bounds, because bounds are finite; float32 has tanh(+-kMaxSquashed) = +-1.
+inline constexpr float kMaxSquashed = 10;
+
 // A transform of a particular environment.
 struct Transform {
   TransformOptions options;

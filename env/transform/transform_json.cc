@@ -29,6 +29,8 @@ std::string TransformJson(const Transform& transform) {
       return absl::StrCat("{\"clip\": ", Bounds(transform.inner), "}");
     case TransformOptions::Kind::kScale:
       return absl::StrCat("{\"scale\": ", Bounds(transform.inner), "}");
+    case TransformOptions::Kind::kSquash:
+      return absl::StrCat("{\"squash\": ", Bounds(transform.inner), "}");
     case TransformOptions::Kind::kStack:
       return absl::StrCat("{\"stack\": ", options.count, "}");
     case TransformOptions::Kind::kHide:

@@ -8,7 +8,7 @@ namespace skein {
 
 // One change of what a policy observes, does or is rewarded with (EnvTransform in config.proto).
 struct TransformOptions {
-  enum class Kind { kClip, kScale, kStack, kHide, kTimeLimit, kRewardScale, kRewardClip };
+  enum class Kind { kClip, kScale, kSquash, kStack, kHide, kTimeLimit, kRewardScale, kRewardClip };
   std::string setting;  // Where it stands, for messages: "env.hide", "env.transforms[1]".
   Kind kind = Kind::kClip;
   int count = 0;                     // kStack: observations. kTimeLimit: steps.

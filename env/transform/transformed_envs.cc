@@ -137,6 +137,13 @@ void Scale(const EnvSpec& inner, const float* action, float* changed) {
   }
 }
 
+// Of double, whose tanh differs between C libraries by less than a float's last bit.
+void Squash(const EnvSpec& inner, const float* action, float* changed) {
+  std::transform(action, action + inner.action_size, changed,
+                 [](float value) { return static_cast<float>(std::tanh(double{value})); });
+  Scale(inner, changed, changed);
+}
+
 // The batch of environments whose actions are changed; shared by them.
 class ChangedActionBatch final : public EnvBatch {
  public:
@@ -206,7 +213,7 @@ class ChangedRewardEnv final : public TransformedEnv {
 
 void WrapInTransform(const Transform& transform, std::vector<std::unique_ptr<Env>>* envs) {
   const Kind kind = transform.options.kind;
-  const ActionChange change = kind == Kind::kScale ? Scale : Clip;
+  const ActionChange change = kind == Kind::kScale ? Scale : kind == Kind::kSquash ? Squash : Clip;
   std::shared_ptr<EnvBatch> batch;
   if (EnvBatch* const inner = envs->front()->batch(); inner != nullptr) {
     batch = std::make_shared<ChangedActionBatch>(inner, transform.inner, envs->size(), change);
@@ -215,6 +222,7 @@ void WrapInTransform(const Transform& transform, std::vector<std::unique_ptr<Env
     switch (kind) {
       case Kind::kClip:
       case Kind::kScale:
+      case Kind::kSquash:
         env = std::make_unique<ChangedActionEnv>(std::move(env), transform, change, batch);
         break;
       case Kind::kStack:

@@ -22,7 +22,8 @@ absl::Status CheckSame(const std::string& section, const std::string& name, cons
 v1::EnvConfig OfTheNetwork(const v1::EnvConfig& config) {
   v1::EnvConfig kept;
   for (const v1::EnvTransform& transform : config.transforms()) {
-    if (transform.has_clip() || transform.has_scale() || transform.has_stack() || transform.hide_size() > 0) {
+    if (transform.has_clip() || transform.has_scale() || transform.has_squash() || transform.has_stack() ||
+        transform.hide_size() > 0) {
       *kept.add_transforms() = transform;
     }
   }
@@ -40,7 +41,7 @@ absl::Status CheckWeightsFit(const v1::RunConfig& from, const v1::RunConfig& to)
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      "env.transforms clips, scales, stacks or hides otherwise than in the run that the weights are of");
+      "env.transforms clips, scales, squashes, stacks or hides otherwise than in the run that the weights are of");
 }
 
 }  // namespace skein

@@ -26,14 +26,14 @@ TEST(Transforms, AreReadInTheirOrderAndWrittenBack) {
   v1::RunConfig base;
   ASSERT_TRUE(MergeYaml("env:\n  id: Pendulum-v1\n  hide: velocities\n"
                         "  transforms: [clip, scale, stack: 4, hide: [3, 8-16], time_limit: 1e3, reward_scale: 0.1, "
-                        "reward_clip: [-1, 1]]\n",
+                        "reward_clip: [-1, 1], squash]\n",
                         "run.yaml", &base)
                   .ok());
   const auto config = LoadRunConfig("", {}, 2, base);
   ASSERT_TRUE(config.ok()) << config.status();
   const v1::EnvConfig& env = config->env();
   EXPECT_THAT(env.hide(), ElementsAre("velocities"));
-  ASSERT_EQ(env.transforms_size(), 7);
+  ASSERT_EQ(env.transforms_size(), 8);
   EXPECT_TRUE(env.transforms(0).clip());
   EXPECT_TRUE(env.transforms(1).scale());
   EXPECT_EQ(env.transforms(2).stack(), 4u);
@@ -41,6 +41,7 @@ TEST(Transforms, AreReadInTheirOrderAndWrittenBack) {
   EXPECT_EQ(env.transforms(4).time_limit(), 1000u);
   EXPECT_EQ(env.transforms(5).reward_scale(), 0.1);
   EXPECT_THAT(env.transforms(6).reward_clip(), ElementsAre(-1, 1));
+  EXPECT_TRUE(env.transforms(7).squash());
   v1::RunConfig again;
   ASSERT_TRUE(MergeYaml(ToYaml(*config), "written.yaml", &again).ok());
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(again, *config)) << ToYaml(*config);
@@ -73,6 +74,7 @@ TEST(Transforms, ThatAreNoneAreRefusedWithTheirPlace) {
   EXPECT_THAT(Error("env: {transforms: [reward_clip: [1, -1]]}"), HasSubstr("the smaller one first"));
   EXPECT_THAT(Error("env: {transforms: [reward_scale: 0]}"), HasSubstr("reward_scale: must not be 0"));
   EXPECT_THAT(Error("env: {transforms: [clip: false]}"), HasSubstr("env.transforms[0].clip: is not done when"));
+  EXPECT_THAT(Error("env: {transforms: [squash: false]}"), HasSubstr("env.transforms[0].squash: is not done when"));
   EXPECT_THAT(Error("env: {transforms: [hide: []]}"), HasSubstr("env.transforms[0]: expected one transform, got 0"));
   EXPECT_THAT(Error("env: {transforms: [time_limit: 10], max_episode_steps: 20}"), HasSubstr("are both given"));
   EXPECT_THAT(Error("env: {hide: {a: b}}"), HasSubstr("env.hide: expected a list such as [3, 8-16], got a mapping"));

@@ -200,6 +200,20 @@ TEST(TransformedActions, AreScaledToTheBounds) {
   }
 }
 
+TEST(TransformedActions, AreSquashedIntoTheBounds) {
+  const auto plain = Make("Pendulum-v1", {}, 1), squashed = Make("Pendulum-v1", {Plain(Kind::kSquash)}, 1);
+  EXPECT_THAT(squashed->spec().action_low, ElementsAre(-10));
+  EXPECT_THAT(squashed->spec().action_high, ElementsAre(10));
+  plain->ResetAll(0);
+  squashed->ResetAll(0);
+  for (const float action : {0.5f, -1.0f, 0.0f, 3.0f, -10.0f, 99.0f}) {
+    const float unit = std::tanh(double{action}), torque = -2 + (unit + 1) * 0.5f * 4;  // Of [-2, 2].
+    plain->Step(&torque);
+    squashed->Step(&action);
+    ASSERT_EQ(Observed(*plain), Observed(*squashed)) << action;
+  }
+}
+
 // Where VectorEnv is told not to clip, the cost of control is of the action as it is.
 TEST(TransformedActions, AreClippedForTheReward) {
   EnvOptions options;
@@ -275,6 +289,7 @@ TEST(TransformedActions, AreThoseOfABatchToo) {
 TEST(Transforms, ThatDoNotFitAreRefusedByTheirSetting) {
   EXPECT_THAT(Refusal("CartPole-v1", Plain(Kind::kScale)),
               HasSubstr("env.transforms[0]: actions of CartPole-v1 are choices, which have no bounds"));
+  EXPECT_THAT(Refusal("CartPole-v1", Plain(Kind::kSquash)), HasSubstr("which have no bounds"));
   EXPECT_THAT(Refusal("CartPole-v1", Plain(Kind::kClip)), HasSubstr("which have no bounds"));
   EXPECT_THAT(Refusal("Humanoid-v5", Counted(Kind::kStack, 4000)), HasSubstr("are more than 1048576 numbers"));
   EXPECT_THAT(Refusal("CartPole-v1", Hide({"9"})), HasSubstr("env.hide: '9' is not there"));
@@ -288,6 +303,8 @@ TEST(Transforms, AreWrittenForOtherPlayers) {
   EXPECT_EQ(TransformsJson(transforms.value()),
             "[{\"hide\": {\"keep\": [0, 1], \"of\": 3}}, {\"stack\": 4}, {\"scale\": {\"low\": [-2], \"high\": "
             "[2]}}, {\"time_limit\": 9}, {\"reward_scale\": 0.10000000000000001}]");
+  EXPECT_EQ(TransformsJson(FindTransforms("Pendulum-v1", With({Plain(Kind::kSquash)})).value()),
+            "[{\"squash\": {\"low\": [-2], \"high\": [2]}}]");
   EXPECT_EQ(TransformsJson({}), "[]");
 }
 

@@ -32,6 +32,7 @@ constexpr Case kCases[] = {
     {"relu_choices", "env: {id: CartPole-v1}\nmodel: {activation: relu, shared_trunk: true, hidden: [24]}"},
     {"unclipped", "env: {id: HalfCheetah-v5, clip_actions_for_reward: false}\nmodel: {hidden: [8]}"},
     {"linear", "env: {id: HalfCheetah-v5}\nmodel: {policy: linear, normalize_observations: false}\nars: {}"},
+    {"squashed", "env: {id: Pendulum-v1, transforms: [squash]}\nmodel: {policy: linear}\nars: {}"},
     {"gru", "env: {id: Pendulum-v1, hide: [2]}\nmodel: {memory: gru, memory_size: 20, hidden: [16]}"},
     {"lstm_choices",
      "env: {id: CartPole-v1, hide: velocities, transforms: [stack: 2]}\n"
