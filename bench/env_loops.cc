@@ -12,6 +12,7 @@
 #include "env/external/external_envs.h"
 #include "env/external/external_id.h"
 #include "env/registry.h"
+#include "env/transform/transform.h"
 
 namespace skein {
 namespace {
@@ -70,15 +71,16 @@ class EnvLoop {
   int64_t row_ = 0;
 };
 
-// Where environment `e` of `size` begins in `rows` of actions.
-int64_t FirstRow(int64_t e, int64_t size, int64_t rows) { return e * (rows / size); }
+// The simulations of the limit on a thread with `size` environments.
+int64_t Simulations(int64_t size) { return std::min<int64_t>(size, kBareEnvs); }
 
-// One job steps `envs` with the rows of `actions` [rows, D] in turn, each from its FirstRow on.
+// One job steps `envs` with the rows of `actions` [rows, D] in turn, each from its first row on (RowsOfSimulation).
 Job PhysicsJob(std::shared_ptr<VectorEnv> envs, const float* actions, int64_t rows, StepTally* tally) {
   const int64_t size = envs->size(), width = ActionWidth(envs->spec());
   return [=, step = std::vector<float>(size * width), row = int64_t{0}]() mutable -> int64_t {
     for (int64_t e = 0; e < size; ++e) {
-      std::copy_n(actions + (row + FirstRow(e, size, rows)) % rows * width, width, step.data() + e * width);
+      std::copy_n(actions + (row + RowsOfSimulation(e, size, rows).first) % rows * width, width,
+                  step.data() + e * width);
     }
     row = row + 1 < rows ? row + 1 : 0;
     envs->Step(step.data());
@@ -102,6 +104,10 @@ StepRates MeasureSteps(const std::vector<Job>& jobs, const std::vector<std::uniq
 }
 
 }  // namespace
+
+SimulationRows RowsOfSimulation(int64_t index, int64_t size, int64_t rows) {
+  return {index * (rows / size), rows / Simulations(size)};
+}
 
 std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed) {
   std::vector<float> actions(rows * width);
@@ -136,13 +142,15 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
   const float* const actions = limit->actions_[0].data();
   if (physics) {
     std::vector<std::future<absl::StatusOr<std::vector<Bare>>>> made;  // Recording takes seconds.
-    for (uint32_t i = 0; i < threads; ++i)
+    for (uint32_t i = 0; i < threads; ++i) {
       made.push_back(std::async(std::launch::async, MakeBareLoops, config, actions, i));
+    }
     for (auto& one : made) {
       auto loops = one.get();
       if (!loops.ok()) return loops.status();
       limit->AddBareLoops(*std::move(loops));
     }
+    if (absl::Status s = limit->TransformActions(options); !s.ok()) return s;
     return limit;
   }
   for (uint32_t i = 0; i < threads; ++i) {
@@ -167,6 +175,7 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConf
   std::unique_ptr<EnvLimit> limit(new EnvLimit);
   limit->what_ = "mj_step";
   limit->actions_ = std::move(actions);
+  if (absl::Status s = limit->TransformActions(options); !s.ok()) return s;
   for (size_t i = 0; i < limit->actions_.size(); ++i) {
     auto bare = BareLoop::Make(options.env_id, {.mujoco = options.env.mujoco,
                                                 .seed = options.seed,
@@ -214,11 +223,11 @@ absl::StatusOr<std::vector<EnvLimit::Bare>> EnvLimit::MakeBareLoops(const v1::Ru
   auto env = MakeEnv(options.env_id, options.env);
   if (!env.ok()) return env.status();
   const EnvSpec& spec = (*env)->spec();
-  const int64_t size = options.size, simulations = std::min<int64_t>(size, kBareEnvs);
-  const int64_t rows = kRecordedSteps / simulations;  // Of each; no row beyond the last one.
+  const int64_t size = options.size;
   std::vector<Bare> loops;
-  for (int64_t e = 0; e < simulations; ++e) {
-    const float* const own = actions + FirstRow(e, size, kRecordedSteps) * ActionWidth(spec);
+  for (int64_t e = 0; e < Simulations(size); ++e) {
+    const auto [first, rows] = RowsOfSimulation(e, size, kRecordedSteps);
+    const float* const own = actions + first * ActionWidth(spec);
     const uint64_t index = uint64_t{thread} * static_cast<uint64_t>(size) + static_cast<uint64_t>(e);
     std::vector<int> steps = EpisodeSteps(**env, options.seed, index, StepLimit(config, spec), own, rows);
     auto bare = BareLoop::Make(
@@ -228,6 +237,18 @@ absl::StatusOr<std::vector<EnvLimit::Bare>> EnvLimit::MakeBareLoops(const v1::Ru
     loops.push_back({.loop = *std::move(bare), .actions = own, .rows = rows});
   }
   return loops;
+}
+
+absl::Status EnvLimit::TransformActions(const VectorEnv::Options& options) {
+  const auto transforms = FindTransforms(options.env_id, options.env);
+  const auto spec = FindEnvSpec(options.env_id, options.env);
+  if (!transforms.ok()) return transforms.status();
+  if (!spec.ok()) return spec.status();
+  const auto width = static_cast<size_t>(spec->action_size);
+  for (std::vector<float>& actions : actions_) {
+    for (size_t i = 0; i < actions.size(); i += width) TransformAction(*transforms, actions.data() + i);
+  }
+  return absl::OkStatus();
 }
 
 void EnvLimit::AddBareLoops(std::vector<Bare> loops) {

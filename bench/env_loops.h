@@ -22,6 +22,13 @@ namespace skein {
 // agent's action.
 std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed);
 
+// Rows [first, first + count) of the `rows` actions of a thread, with which the limit plays simulation `index` of those
+// of `size` environments, at most 16. A VectorEnv's environment begins with the same row.
+struct SimulationRows {
+  int64_t first, count;
+};
+SimulationRows RowsOfSimulation(int64_t index, int64_t size, int64_t rows);
+
 // Steps of one thread since the last measurement began.
 struct StepTally {
   int64_t env_steps = 0;
@@ -38,7 +45,7 @@ struct StepRates {
 class EnvLimit {
  public:
   // Random actions. Of MuJoCo environments each thread plays the episodes of those that VectorEnvLoops has on it, at
-  // most 16, several steps of one after the other: what a step costs depends on where a body lies, so that the episodes
+  // most 16: 16 steps of one, then 16 of the next. What a step costs depends on where a body lies, so that the episodes
   // of one environment are no measure of all. Others have one on each thread. Errors as MakeEnv.
   static absl::StatusOr<std::unique_ptr<EnvLimit>> Make(const v1::RunConfig& config, uint32_t threads);
   // Bare mj_step with recorded actions in the episodes in which they were taken: thread i repeats episodes 0 ..
@@ -66,6 +73,8 @@ class EnvLimit {
   static absl::StatusOr<std::vector<Bare>> MakeBareLoops(const v1::RunConfig& config, const float* actions,
                                                          uint32_t thread);
   void AddBareLoops(std::vector<Bare> loops);
+  // Makes of the policy's actions_ what the environment gets, for bare loops. Errors as FindTransforms.
+  absl::Status TransformActions(const VectorEnv::Options& options);
   // Threads that have a server step by itself. Errors as OpenLocalWorld.
   absl::Status AddServers(const VectorEnv::Options& options, uint32_t threads);
 

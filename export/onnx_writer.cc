@@ -38,8 +38,9 @@ class Writer {
           Layer(absl::StrCat(policy_.network.shared_trunk ? "trunk." : "policy.", i), x, policy_.network.hidden[i]));
     }
     const std::string head = Layer("policy.head", x, policy_.network.head_size());
-    graph_.Output("head", head, TensorProto::FLOAT, policy_.network.head_size(),
-                  spec.discrete ? "Logits of the choices." : "Means of the actions, before clipping and scaling.");
+    graph_.Output(
+        "head", head, TensorProto::FLOAT, policy_.network.head_size(),
+        spec.discrete ? "Logits of the choices." : "Means of the actions, before clipping, scaling and tanh.");
     if (spec.discrete) {
       WriteChoices(head, noise);
     } else {

@@ -18,18 +18,6 @@ void Clip(const EnvSpec& spec, float* action) {
   }
 }
 
-void Scale(const EnvSpec& spec, float* action) {
-  for (int i = 0; i < spec.action_size; ++i) {
-    const float low = spec.action_low[i], high = spec.action_high[i];
-    action[i] = low + (action[i] + 1.0f) * 0.5f * (high - low);
-  }
-}
-
-void Squash(const EnvSpec& spec, float* action) {
-  for (int i = 0; i < spec.action_size; ++i) action[i] = static_cast<float>(std::tanh(double{action[i]}));
-  Scale(spec, action);
-}
-
 // One row of a transform. older: [count - 1, O], read unless `reset`, and written.
 void Stack(const Transform& transform, const std::vector<float>& obs, bool reset, float* older,
            std::vector<float>* stacked) {
@@ -102,11 +90,7 @@ void PortableActor::ActOne(const float* head, const float* noise, float* action)
   }
   for (int i = 0; i < spec.action_size; ++i) action[i] = noise == nullptr ? head[i] : head[i] + std_[i] * noise[i];
   if (spec.clip_actions) Clip(spec, action);
-  for (auto it = portable_.transforms.rbegin(); it != portable_.transforms.rend(); ++it) {
-    if (it->options.kind == Kind::kClip) Clip(it->inner, action);
-    if (it->options.kind == Kind::kSquash) Squash(it->inner, action);
-    if (it->options.kind == Kind::kScale) Scale(it->inner, action);
-  }
+  TransformAction(portable_.transforms, action);
 }
 
 void PortableActor::Action(const float* head, const float* noise, int64_t rows, float* action) const {

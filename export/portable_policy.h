@@ -13,7 +13,7 @@
 #include "policy/policy_spec.h"
 
 // A policy for use without Skein, with every step from an observation of the environment to an action in it.
-//   observation -> transforms -> normaliser -> memory -> hidden layers -> head -> action -> clipping, scaling
+//   observation -> transforms -> normaliser -> memory -> hidden layers -> head -> action -> clipping, transforms
 namespace skein {
 
 struct PortablePolicy {

@@ -134,7 +134,8 @@ std::string Zsh(const std::string& program, const std::vector<Place>& places) {
       "  case \"$at $before\" in\n",
       // No blank behind `key=`, whose value follows.
       ValueCases(places,
-                 "words_here=(CHOICES); compadd -S '' -- ${(M)words_here:#*=}; compadd -- ${words_here:#*=}; return",
+                 "words_here=(CHOICES); compadd -S '' -- ${(M)words_here:#*=} && none=0; "
+                 "compadd -- ${words_here:#*=} && none=0; return none",
                  "_files; return"),
       "  esac\n", "  case \"$at\" in\n", cases, "  esac\n", "  (( $#names )) && compadd -a names && none=0\n",
       "  _describe ", program, " words_here && none=0\n", "  (( none )) && _files\n", "}\n",

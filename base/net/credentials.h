@@ -44,7 +44,7 @@ absl::Status UseCredentials(const CredentialFiles& files);
 // The credentials that UseCredentials() loaded; none by default.
 const Credentials& ProcessCredentials();
 
-// "https" where this process has certificates, which all that it serves then needs, else "http".
+// "https" if this process has certificates: all that it serves then uses TLS. Otherwise "http".
 const char* HttpScheme();
 
 // Checks whether a server may listen on `address` (host:port): on the loopback always, elsewhere if it requires a

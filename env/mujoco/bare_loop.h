@@ -42,7 +42,7 @@ class BareLoop {
 
 // Steps of each of the episodes that environment `env_index` plays with `actions` [rows, D], for BareLoop::Options: a
 // body that has fallen costs more than one that stands, so that a limit must step the same episodes. They end where the
-// task terminates or `limit` steps are done, the last one with the rows. `env` is used up.
+// task terminates or `limit` steps are done, the last one with the rows. `env` is left within an episode.
 std::vector<int> EpisodeSteps(Env& env, uint64_t seed, uint64_t env_index, int limit, const float* actions,
                               int64_t rows);
 

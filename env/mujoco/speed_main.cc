@@ -40,7 +40,8 @@ absl::StatusOr<double> Measure(const std::string& env_id, BareLoop::Form form, i
   std::vector<std::unique_ptr<BareLoop>> loops;
   for (int i = 0; i < threads; ++i) {
     BareLoop::Options options{.env_index = static_cast<uint64_t>(i), .form = form};
-    options.episode_steps = EpisodeSteps(**env, options.seed, options.env_index, spec.max_episode_steps, actions);
+    options.episode_steps =
+        EpisodeSteps(**env, options.seed, options.env_index, spec.max_episode_steps, actions.data(), kRows);
     auto loop = BareLoop::Make(env_id, options);
     if (!loop.ok()) return loop.status();
     loops.push_back(*std::move(loop));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/number/number_bounds.h"
 #include "env/transform/columns.h"
 #include "env/transform/transformed_envs.h"
 
@@ -66,7 +67,9 @@ absl::Status Scale(Transform* transform, float bound) {
   if (absl::Status status = CheckReals(*transform); !status.ok()) return status;
   const EnvSpec& inner = transform->inner;
   for (int i = 0; i < inner.action_size; ++i) {
-    if (std::isfinite(inner.action_low[i]) && std::isfinite(inner.action_high[i])) continue;
+    // Where a bound is infinite, environments in other processes give kNumberBound.
+    const float most = std::max(std::abs(inner.action_low[i]), std::abs(inner.action_high[i]));
+    if (std::isfinite(most) && most < kNumberBound) continue;
     return Refuse(*transform, absl::StrCat("action ", i, " of ", inner.id, " has no bounds to scale to"));
   }
   transform->outer.action_low.assign(inner.action_size, -bound);
@@ -105,6 +108,13 @@ absl::Status Resolve(Transform* transform) {
 }
 
 }  // namespace
+
+void TransformAction(const std::vector<Transform>& transforms, float* action) {
+  for (auto transform = transforms.rbegin(); transform != transforms.rend(); ++transform) {
+    const ActionChange change = ActionChangeOf(transform->options.kind);
+    if (change != nullptr) change(transform->inner, action, action);
+  }
+}
 
 absl::StatusOr<std::vector<Transform>> ResolveTransforms(const EnvSpec& spec,
                                                          const std::vector<TransformOptions>& transforms) {

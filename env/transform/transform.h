@@ -13,7 +13,8 @@
 // Global states and episode metrics stay those of the environment. A saved state begins with that of the environment.
 namespace skein {
 
-// The policy's side of kSquash has these bounds, because bounds are finite; float32 has tanh(+-kMaxSquashed) = +-1.
+// The policy's side of kSquash has the bounds +-kMaxSquashed, because bounds are finite; tanh of them is +-1 in
+// float32.
 inline constexpr float kMaxSquashed = 10;
 
 // A transform of a particular environment.
@@ -22,6 +23,9 @@ struct Transform {
   EnvSpec inner, outer;   // Of what it is around, and with it.
   std::vector<int> kept;  // kHide: columns of inner that outer has, in ascending order.
 };
+
+// In place, what the environment gets of one agent's action [D] of the policy: `transforms` from the last to the first.
+void TransformAction(const std::vector<Transform>& transforms, float* action);
 
 // What `transforms` make of an environment. InvalidArgument: one of them does not fit; names its setting.
 absl::StatusOr<std::vector<Transform>> ResolveTransforms(const EnvSpec& spec,

@@ -120,9 +120,6 @@ class StackingEnv final : public TransformedEnv {
   std::vector<float> frames_;
 };
 
-// What becomes of an action on its way to the environment. action and inner: [D]; they may be the same.
-using ActionChange = void (*)(const EnvSpec& inner, const float* action, float* changed);
-
 void Clip(const EnvSpec& inner, const float* action, float* changed) {
   for (int i = 0; i < inner.action_size; ++i) {
     // NaN fails the first comparison.
@@ -211,11 +208,29 @@ class ChangedRewardEnv final : public TransformedEnv {
 
 }  // namespace
 
+ActionChange ActionChangeOf(Kind kind) {
+  switch (kind) {
+    case Kind::kClip:
+      return Clip;
+    case Kind::kScale:
+      return Scale;
+    case Kind::kSquash:
+      return Squash;
+    case Kind::kStack:
+    case Kind::kHide:
+    case Kind::kTimeLimit:
+    case Kind::kRewardScale:
+    case Kind::kRewardClip:
+      return nullptr;
+  }
+  return nullptr;
+}
+
 void WrapInTransform(const Transform& transform, std::vector<std::unique_ptr<Env>>* envs) {
   const Kind kind = transform.options.kind;
-  const ActionChange change = kind == Kind::kScale ? Scale : kind == Kind::kSquash ? Squash : Clip;
+  const ActionChange change = ActionChangeOf(kind);
   std::shared_ptr<EnvBatch> batch;
-  if (EnvBatch* const inner = envs->front()->batch(); inner != nullptr) {
+  if (EnvBatch* const inner = envs->front()->batch(); inner != nullptr && change != nullptr) {
     batch = std::make_shared<ChangedActionBatch>(inner, transform.inner, envs->size(), change);
   }
   for (std::unique_ptr<Env>& env : *envs) {

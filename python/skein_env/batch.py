@@ -61,8 +61,11 @@ class Batch(abc.ABC):
     def _take_turns(self, columns: Columns) -> Iterator[None]:
         """In each turn a step of all, with random actions of its own."""
         actions = random_actions(self.spec, BARE_ACTIONS)
-        for first in itertools.count(0, self.num_envs):
-            columns.action[:] = actions.take(range(first, first + self.num_envs), axis=0, mode="wrap")
+        actions = np.concatenate([actions, actions.take(range(self.num_envs), axis=0, mode="wrap")])
+        for turn in itertools.count(1):
+            first = turn * self.num_envs % BARE_ACTIONS
+            columns.action[:] = actions[first : first + self.num_envs]
+            columns.seed[:], columns.failed[:], columns.active[:] = turn, 0, 1
             self.step(columns)
             yield
 

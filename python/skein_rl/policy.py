@@ -128,7 +128,7 @@ class Policy:
         """Columns of the environment's observation that the policy sees, and of how many; None: an older file, which does not
         say it. Transforms of actions, and those with a memory, are not for this class."""
         for transform in transforms:
-            if transform.keys() & {"stack", "scale", "squash"}:
+            if transform.keys() - {"hide", "clip", "time_limit", "reward_scale", "reward_clip"}:
                 raise SkeinError(f"between {self.env_id} and its policy is env.transforms {next(iter(transform))}, which "
                                  "skein export and skein serve apply", DATA)
         hides = [transform["hide"] for transform in transforms if "hide" in transform]

@@ -214,6 +214,18 @@ TEST(TransformedActions, AreSquashedIntoTheBounds) {
   }
 }
 
+TEST(TransformedActions, AreTheSameOnTheirOwn) {
+  const auto transforms =
+      FindTransforms("Pendulum-v1", With({Plain(Kind::kScale), Counted(Kind::kStack, 2), Plain(Kind::kSquash)}));
+  ASSERT_TRUE(transforms.ok()) << transforms.status();
+  float action = 0.5f;
+  TransformAction(*transforms, &action);
+  EXPECT_FLOAT_EQ(action, 2 * std::tanh(0.5f));
+  action = 7;
+  TransformAction({}, &action);
+  EXPECT_EQ(action, 7);
+}
+
 // Where VectorEnv is told not to clip, the cost of control is of the action as it is.
 TEST(TransformedActions, AreClippedForTheReward) {
   EnvOptions options;

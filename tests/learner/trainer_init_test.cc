@@ -106,6 +106,7 @@ TEST_F(TrainerInit, RefusesTensorsOfTheSameSizesThatMeanSomethingElse) {
       {"model.normalize_observations=false", "model.normalize_observations is false, but"},
       {"model.normalize_returns=false", "model.normalize_returns is false, but"},
       {"env.hide=[1]", "env.hide is [1], but the weights are of a run with []"},
+      {"env.transforms=[squash]", "env.transforms clips, scales, squashes, stacks or hides otherwise"},
       {"env.transforms=[{stack: 2}]", "env.transforms clips, scales, squashes, stacks or hides otherwise"}};
   for (const auto& [setting, said] : others) {
     v1::RunConfig config = FromOther();

@@ -123,6 +123,13 @@ class Policies(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "is more than 2 numbers"):
             older(np.zeros(2))
 
+    def test_transforms_that_the_class_does_not_apply_are_refused(self):
+        for transform in ("squash", "scale", "{stack: 2}"):
+            folder = self.trained(f"env.transforms=[{transform}]")
+            with self.assertRaisesRegex(skein.SkeinError, "env.transforms " + transform.strip("{: 2}")) as caught:
+                skein.load(folder)
+            self.assertEqual(caught.exception.code, 65)
+
     @staticmethod
     def give_memory(folder, memory, size, hidden):
         """Puts a memory of random weights before the hidden layers of a checkpoint."""
