@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/number/number_bounds.h"
+#include "env/clip_action.h"
 #include "env/hopeless_env.h"
 #include "env/registry.h"
 #include "env/shared_steps.h"
@@ -175,10 +176,7 @@ struct VectorEnv::Impl {
   // What environment `e` is stepped with.
   void Clip(size_t e, float* clipped) const {
     const float* const row = wanted + e * action_row;
-    for (size_t i = 0; i < action_row; ++i) {
-      // NaN fails the first comparison.
-      clipped[i] = row[i] >= action_low[i] ? std::min(row[i], action_high[i]) : action_low[i];
-    }
+    for (size_t i = 0; i < action_row; ++i) clipped[i] = ClipAction(row[i], action_low[i], action_high[i]);
   }
 
   void StepBatch() {

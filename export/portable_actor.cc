@@ -6,17 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "env/clip_action.h"
+
 namespace skein {
 namespace {
 
 using Kind = TransformOptions::Kind;
-
-void Clip(const EnvSpec& spec, float* action) {
-  for (int i = 0; i < spec.action_size; ++i) {
-    // NaN fails the first comparison.
-    action[i] = action[i] >= spec.action_low[i] ? std::min(action[i], spec.action_high[i]) : spec.action_low[i];
-  }
-}
 
 // One row of a transform. older: [count - 1, O], read unless `reset`, and written.
 void Stack(const Transform& transform, const std::vector<float>& obs, bool reset, float* older,
@@ -88,8 +83,10 @@ void PortableActor::ActOne(const float* head, const float* noise, float* action)
     *action = static_cast<float>(picked);
     return;
   }
-  for (int i = 0; i < spec.action_size; ++i) action[i] = noise == nullptr ? head[i] : head[i] + std_[i] * noise[i];
-  if (spec.clip_actions) Clip(spec, action);
+  for (int i = 0; i < spec.action_size; ++i) {
+    const float acted = noise == nullptr ? head[i] : head[i] + std_[i] * noise[i];
+    action[i] = spec.clip_actions ? ClipAction(acted, spec.action_low[i], spec.action_high[i]) : acted;
+  }
   TransformAction(portable_.transforms, action);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "env/clip_action.h"
 #include "env/written_row.h"
 
 namespace skein {
@@ -122,8 +123,7 @@ class StackingEnv final : public TransformedEnv {
 
 void Clip(const EnvSpec& inner, const float* action, float* changed) {
   for (int i = 0; i < inner.action_size; ++i) {
-    // NaN fails the first comparison.
-    changed[i] = action[i] >= inner.action_low[i] ? std::min(action[i], inner.action_high[i]) : inner.action_low[i];
+    changed[i] = ClipAction(action[i], inner.action_low[i], inner.action_high[i]);
   }
 }
 
