@@ -8,6 +8,7 @@
 #include <deque>
 #include <limits>
 
+#include "base/number/number_bounds.h"
 #include "env/registry.h"
 #include "env/transform/columns.h"
 #include "env/transform/transform_json.h"
@@ -305,6 +306,23 @@ TEST(Transforms, ThatDoNotFitAreRefusedByTheirSetting) {
   EXPECT_THAT(Refusal("CartPole-v1", Plain(Kind::kClip)), HasSubstr("which have no bounds"));
   EXPECT_THAT(Refusal("Humanoid-v5", Counted(Kind::kStack, 4000)), HasSubstr("are more than 1048576 numbers"));
   EXPECT_THAT(Refusal("CartPole-v1", Hide({"9"})), HasSubstr("env.hide: '9' is not there"));
+}
+
+TEST(Transforms, NeedBoundsToScaleTo) {
+  EnvSpec spec = MakeEnv("Pendulum-v1").value()->spec();
+  EXPECT_TRUE(ResolveTransforms(spec, {Plain(Kind::kScale)}).ok());
+  for (const float bound : {kNumberBound, std::numeric_limits<float>::infinity()}) {
+    spec.action_low = {-2};
+    spec.action_high = {bound};
+    for (const Kind kind : {Kind::kScale, Kind::kSquash}) {
+      const absl::Status status = ResolveTransforms(spec, {Plain(kind)}).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("action 0 of Pendulum-v1 has no bounds to scale to"));
+    }
+    spec.action_low = {-bound};
+    spec.action_high = {2};
+    EXPECT_FALSE(ResolveTransforms(spec, {Plain(Kind::kScale)}).ok());
+  }
 }
 
 TEST(Transforms, AreWrittenForOtherPlayers) {
