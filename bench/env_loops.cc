@@ -123,6 +123,13 @@ std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t widt
   return actions;
 }
 
+absl::Status TransformActions(const VectorEnv::Options& options, int64_t width, std::vector<float>* actions) {
+  const auto transforms = FindTransforms(options.env_id, options.env);
+  if (!transforms.ok()) return transforms.status();
+  for (auto row = actions->begin(); row != actions->end(); row += width) TransformAction(*transforms, &*row);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& config, uint32_t threads) {
   const VectorEnv::Options options = RunnerEnvOptions(config);
   const auto found = FindEnvSpec(options.env_id, options.env);
@@ -150,7 +157,7 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::Make(const v1::RunConfig& co
       if (!loops.ok()) return loops.status();
       limit->AddBareLoops(*std::move(loops));
     }
-    if (absl::Status s = limit->TransformActions(options); !s.ok()) return s;
+    if (absl::Status s = TransformActions(options, width, &limit->actions_[0]); !s.ok()) return s;
     return limit;
   }
   for (uint32_t i = 0; i < threads; ++i) {
@@ -175,7 +182,9 @@ absl::StatusOr<std::unique_ptr<EnvLimit>> EnvLimit::MakeReplay(const v1::RunConf
   std::unique_ptr<EnvLimit> limit(new EnvLimit);
   limit->what_ = "mj_step";
   limit->actions_ = std::move(actions);
-  if (absl::Status s = limit->TransformActions(options); !s.ok()) return s;
+  for (std::vector<float>& taken : limit->actions_) {
+    if (absl::Status s = TransformActions(options, spec->action_size, &taken); !s.ok()) return s;
+  }
   for (size_t i = 0; i < limit->actions_.size(); ++i) {
     auto bare = BareLoop::Make(options.env_id, {.mujoco = options.env.mujoco,
                                                 .seed = options.seed,
@@ -237,18 +246,6 @@ absl::StatusOr<std::vector<EnvLimit::Bare>> EnvLimit::MakeBareLoops(const v1::Ru
     loops.push_back({.loop = *std::move(bare), .actions = own, .rows = rows});
   }
   return loops;
-}
-
-absl::Status EnvLimit::TransformActions(const VectorEnv::Options& options) {
-  const auto transforms = FindTransforms(options.env_id, options.env);
-  const auto spec = FindEnvSpec(options.env_id, options.env);
-  if (!transforms.ok()) return transforms.status();
-  if (!spec.ok()) return spec.status();
-  const auto width = static_cast<size_t>(spec->action_size);
-  for (std::vector<float>& actions : actions_) {
-    for (size_t i = 0; i < actions.size(); i += width) TransformAction(*transforms, actions.data() + i);
-  }
-  return absl::OkStatus();
 }
 
 void EnvLimit::AddBareLoops(std::vector<Bare> loops) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "bench/measure_rate.h"
@@ -21,6 +22,10 @@ namespace skein {
 // [rows, width] random actions within the bounds of `spec`. REQUIRES: `width` is a multiple of the floats of one
 // agent's action.
 std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed);
+
+// In place, what the environment itself gets of actions [rows, width] of the policy, one agent's in a row. Errors as
+// FindTransforms.
+absl::Status TransformActions(const VectorEnv::Options& options, int64_t width, std::vector<float>* actions);
 
 // Rows [first, first + count) of the `rows` actions of a thread, with which the limit plays simulation `index` of those
 // of `size` environments, at most 16. A VectorEnv's environment begins with the same row.
@@ -73,8 +78,6 @@ class EnvLimit {
   static absl::StatusOr<std::vector<Bare>> MakeBareLoops(const v1::RunConfig& config, const float* actions,
                                                          uint32_t thread);
   void AddBareLoops(std::vector<Bare> loops);
-  // Makes of the policy's actions_ what the environment gets, for bare loops. Errors as FindTransforms.
-  absl::Status TransformActions(const VectorEnv::Options& options);
   // Threads that have a server step by itself. Errors as OpenLocalWorld.
   absl::Status AddServers(const VectorEnv::Options& options, uint32_t threads);
 

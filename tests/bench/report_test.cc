@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 
@@ -20,6 +21,7 @@
 #include "bench/temporary_folder.h"
 #include "env/mujoco/bare_loop.h"
 #include "env/registry.h"
+#include "env/transform/transform_options.h"
 #include "env/vector_env.h"
 #include "gmock/gmock.h"
 #include "tests/cli/scratch_folder.h"
@@ -334,6 +336,24 @@ TEST(EnvLimit, AgentsCountWhileTheyAreAlive) {
     EXPECT_GT(rates.agent_steps_per_second, rates.env_steps_per_second);
     EXPECT_LE(rates.agent_steps_per_second, 10 * rates.env_steps_per_second);
   }
+}
+
+TEST(TransformActions, GivesThePhysicsWhatTheEnvironmentGets) {
+  constexpr int kWidth = 6;
+  VectorEnv::Options options;
+  options.env_id = "HalfCheetah-v5";
+  options.env.transforms = {{.setting = "a", .kind = TransformOptions::Kind::kSquash}};
+  std::vector<float> actions = {0, 1, -1, 20, -20, 0.5f, 3, 0, 0, 0, 0, -3};
+  const std::vector<float> policys = actions;
+  ASSERT_TRUE(TransformActions(options, kWidth, &actions).ok());
+  for (size_t i = 0; i < actions.size(); ++i) EXPECT_FLOAT_EQ(actions[i], std::tanh(policys[i]));
+
+  options.env.transforms.clear();
+  actions = policys;
+  ASSERT_TRUE(TransformActions(options, kWidth, &actions).ok());
+  EXPECT_EQ(actions, policys);
+  options.env.transforms = {{.setting = "a", .kind = TransformOptions::Kind::kHide, .columns = {"99"}}};
+  EXPECT_EQ(TransformActions(options, kWidth, &actions).code(), absl::StatusCode::kInvalidArgument);
 }
 
 // One step of both simulates the same time.
