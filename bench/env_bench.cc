@@ -27,6 +27,8 @@ absl::Status RunEnvBench(const EnvBenchOptions& options, const ShutdownSignal& s
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
   const auto ours = VectorEnvLoops::Make(*config, *threads);
   if (!ours.ok()) return ours.status();
+  ProgressLine progress = StderrProgress();
+  progress.Show("playing the episodes of the limit", -absl::Seconds(1));
   const auto limit = EnvLimit::Make(*config, *threads);
   if (!limit.ok()) return limit.status();
 
@@ -51,7 +53,6 @@ absl::Status RunEnvBench(const EnvBenchOptions& options, const ShutdownSignal& s
                 {"limit_agent_steps_per_second", rates.agent_steps_per_second}};
   };
   run.columns = {{"agent_steps_per_second", "agent-steps/s"}};
-  ProgressLine progress = StderrProgress();
   return MeasureAndReport(run, options, shutdown, &progress);
 }
 

@@ -242,9 +242,10 @@ absl::Status RunRolloutBench(const RolloutBenchOptions& options, const ShutdownS
   }
   const uint32_t runners = plan->actor_runners.at(0);
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
+  ProgressLine progress = StderrProgress();
+  progress.Show("playing the episodes of the limit", -absl::Seconds(1));
   const auto limit = MakeLimit(config, runners);
   if (!limit.ok()) return limit.status();
-  ProgressLine progress = StderrProgress();
   progress.Show("starting coordinator and actor", -absl::Seconds(1));
   const auto actor = ActorUnderTest::Start(config, runners);
   if (!actor.ok()) return actor.status();

@@ -196,6 +196,8 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
   const v1::RunConfig& config = plan->config;
   const uint32_t runners = Runners(*plan);
   if (absl::Status s = CheckWritable(options.json_path); !s.ok()) return s;
+  ProgressLine progress = StderrProgress();
+  progress.Show("playing the episodes of the limit", -absl::Seconds(1));
   const auto limit = EnvLimit::Make(config, runners);
   if (!limit.ok()) return limit.status();
   if (options.limit == "policy" && !FindEnvExtras(config.env().id()).physics) {
@@ -259,7 +261,6 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
   run.finish = [](Json* summary) {
     (*summary)["ratio_to_physics"] = summary->at(kRate).get<double>() / summary->at(kLimit).get<double>();
   };
-  ProgressLine progress = StderrProgress();
   return MeasureAndReport(run, options, shutdown, &progress);
 }
 
