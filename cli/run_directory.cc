@@ -212,6 +212,11 @@ absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& con
     return absl::DataLossError(absl::StrCat(status.message(), advice));
   }
   ApplyDefaults(&old_config);
+  // Runs that began before it was kept have none.
+  const v1::MujocoConfig& mujoco = config.env().mujoco();
+  if (mujoco.has_xml_digest() && !old_config.env().mujoco().has_xml_digest()) {
+    old_config.mutable_env()->mutable_mujoco()->set_xml_digest(mujoco.xml_digest());
+  }
   if (const auto difference = FirstDifference(old_config, config)) {
     // The user may have set no such flag: say what decides the number.
     const v1::RolloutConfig& before = old_config.rollout();

@@ -25,15 +25,29 @@
 namespace skein {
 namespace {
 
+using Envs = std::vector<std::unique_ptr<Env>>;
+
 struct Entry {
   std::string id;
   std::string summary;
   std::function<absl::StatusOr<EnvSpec>(const EnvOptions& options)> spec;
-  std::function<absl::StatusOr<std::unique_ptr<Env>>(const EnvOptions& options)> make;
+  std::function<absl::StatusOr<Envs>(const EnvOptions& options, int count)> make;
   bool tensor_form = false;
   EnvExtras extras = {};
   std::function<ScriptedPolicy(const EnvOptions& options)> greedy = {};
 };
+
+// `count` environments, each by make_one().
+template <typename MakeOne>
+absl::StatusOr<Envs> MakeEach(int count, const MakeOne& make_one) {
+  Envs envs;
+  for (int i = 0; i < count; ++i) {
+    absl::StatusOr<std::unique_ptr<Env>> env = make_one();
+    if (!env.ok()) return env.status();
+    envs.push_back(*std::move(env));
+  }
+  return envs;
+}
 
 template <auto spec>
 absl::StatusOr<EnvSpec> Spec(const EnvOptions&) {
@@ -47,22 +61,24 @@ absl::StatusOr<EnvSpec> UavSpec(const EnvOptions& options) {
 }
 
 template <auto make>
-absl::StatusOr<std::unique_ptr<Env>> Make(const EnvOptions&) {
-  return make();
+absl::StatusOr<Envs> Make(const EnvOptions&, int count) {
+  return MakeEach(count, make);
 }
 
-absl::StatusOr<std::unique_ptr<Env>> MakeLatencyEnv(const EnvOptions& options) { return MakeLatency(options.latency); }
+absl::StatusOr<Envs> MakeLatencyEnvs(const EnvOptions& options, int count) {
+  return MakeEach(count, [&] { return MakeLatency(options.latency); });
+}
 
 absl::StatusOr<EnvSpec> RepeatPreviousSpec(const EnvOptions& options) {
   return MakeRepeatPreviousSpec(options.repeat_previous);
 }
-absl::StatusOr<std::unique_ptr<Env>> MakeRepeatPreviousEnv(const EnvOptions& options) {
-  return MakeRepeatPrevious(options.repeat_previous);
+absl::StatusOr<Envs> MakeRepeatPreviousEnvs(const EnvOptions& options, int count) {
+  return MakeEach(count, [&] { return MakeRepeatPrevious(options.repeat_previous); });
 }
 
 template <UavTask task>
-absl::StatusOr<std::unique_ptr<Env>> MakeUav(const EnvOptions& options) {
-  return MakeUavEnv(task, options.uav);
+absl::StatusOr<Envs> MakeUavs(const EnvOptions& options, int count) {
+  return MakeEach(count, [&] { return MakeUavEnv(task, options.uav); });
 }
 
 ScriptedPolicy GreedyFlight(const EnvOptions& options) {
@@ -75,10 +91,11 @@ absl::StatusOr<EnvSpec> MujocoSpec(const std::string& id, const EnvOptions& opti
   return (*task)->spec();
 }
 
-absl::StatusOr<std::unique_ptr<Env>> MakeMujoco(const std::string& id, const EnvOptions& options) {
-  auto task = FindMujocoTask(id, options.mujoco);
+// The task is found once: a user's model is read and compiled for that.
+absl::StatusOr<Envs> MakeMujocos(const std::string& id, const EnvOptions& options, int count) {
+  const auto task = FindMujocoTask(id, options.mujoco);
   if (!task.ok()) return task.status();
-  return MakeMujocoEnv(*std::move(task));
+  return MakeEach(count, [&] { return MakeMujocoEnv(*task); });
 }
 
 std::vector<Entry> MakeEntries() {
@@ -86,24 +103,24 @@ std::vector<Entry> MakeEntries() {
       {"CartPole-v1", "Balance a pole on a cart that is pushed left or right.", Spec<CartPoleSpec>, Make<MakeCartPole>,
        /*tensor_form=*/true},
       {"Latency-v0", "Follow an oscillation; sleeps instead of computing, for studies of waiting.", Spec<LatencySpec>,
-       MakeLatencyEnv},
+       MakeLatencyEnvs},
       {"MountainCarContinuous-v0", "Rock a weak car out of a valley with little force.",
        Spec<MountainCarContinuousSpec>, Make<MakeMountainCarContinuous>},
       {"Pendulum-v1", "Swing a pendulum up and hold it with a weak motor.", Spec<PendulumSpec>, Make<MakePendulum>},
       {"RepeatPrevious-v0", "Name the symbol that was shown four steps before, a diagnosis of memories.",
-       RepeatPreviousSpec, MakeRepeatPreviousEnv},
+       RepeatPreviousSpec, MakeRepeatPreviousEnvs},
       {"StickyCartPole-v0", "CartPole-v1 whose state cannot be saved, for studies of environments that cannot move.",
        Spec<StickyCartPoleSpec>, Make<MakeStickyCartPole>},
       {"UavCover-v0",
        "Visit the free cells of an arena with a team of UAVs.",
        UavSpec<UavTask::kCover>,
-       MakeUav<UavTask::kCover>,
+       MakeUavs<UavTask::kCover>,
        /*tensor_form=*/true,
        {.drawing = EnvDrawing::kMap}},
       {"UavNavigate-v0",
        "Fly a team of UAVs to their targets between obstacles.",
        UavSpec<UavTask::kNavigate>,
-       MakeUav<UavTask::kNavigate>,
+       MakeUavs<UavTask::kNavigate>,
        /*tensor_form=*/true,
        {.drawing = EnvDrawing::kMap},
        GreedyFlight},
@@ -113,7 +130,7 @@ std::vector<Entry> MakeEntries() {
     entries.push_back({id,
                        summary,
                        [id](const EnvOptions& options) { return MujocoSpec(id, options); },
-                       [id](const EnvOptions& options) { return MakeMujoco(id, options); },
+                       [id](const EnvOptions& options, int count) { return MakeMujocos(id, options, count); },
                        /*tensor_form=*/false,
                        {.drawing = EnvDrawing::kScene, .physics = true, .motors_clip = true}});
   }
@@ -136,11 +153,12 @@ std::vector<std::string> IdsWhere(const Predicate& holds) {
   return ids;
 }
 
-// What other environments say to arguments of the MuJoCo environments.
+// What other environments say to settings of the MuJoCo environments.
 absl::Status CheckOptions(const std::string& id, const EnvOptions& options) {
-  if (options.mujoco.arguments.empty() || MakeMujocoTask(id).ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("env.mujoco.", options.mujoco.arguments.begin()->first, ": ", id, " is not a MuJoCo environment"));
+  const bool given = !options.mujoco.arguments.empty();
+  if ((!given && options.mujoco.clip_actions) || MakeMujocoTask(id).ok()) return absl::OkStatus();
+  const std::string setting = given ? "mujoco." + options.mujoco.arguments.begin()->first : "clip_actions_for_reward";
+  return absl::InvalidArgumentError(absl::StrCat("env.", setting, ": ", id, " is not a MuJoCo environment"));
 }
 
 const Entry* FindEntry(const std::string& id) {
@@ -169,26 +187,19 @@ absl::Status UnknownEnv(const std::string& whole) {
 
 // Without transforms.
 absl::StatusOr<EnvSpec> FindPlainSpec(const std::string& id, const EnvOptions& options) {
-  if (IsExternalId(id)) return FindExternalSpec(id, options.external);
+  const bool external = IsExternalId(id);
   const Entry* const entry = FindEntry(id);
-  if (entry == nullptr) return UnknownEnv(id);
+  if (entry == nullptr && !external) return UnknownEnv(id);
   if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
-  return entry->spec(options);
+  return external ? FindExternalSpec(id, options.external) : entry->spec(options);
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Env>>> MakePlainEnvs(const std::string& id, int count,
-                                                                const EnvOptions& options) {
-  if (IsExternalId(id)) return MakeExternalEnvs(id, count, options.external);
+absl::StatusOr<Envs> MakePlainEnvs(const std::string& id, int count, const EnvOptions& options) {
+  const bool external = IsExternalId(id);
   const Entry* const entry = FindEntry(id);
-  if (entry == nullptr) return UnknownEnv(id);
+  if (entry == nullptr && !external) return UnknownEnv(id);
   if (absl::Status status = CheckOptions(id, options); !status.ok()) return status;
-  std::vector<std::unique_ptr<Env>> envs;
-  for (int i = 0; i < count; ++i) {
-    auto env = entry->make(options);
-    if (!env.ok()) return env.status();
-    envs.push_back(*std::move(env));
-  }
-  return envs;
+  return external ? MakeExternalEnvs(id, count, options.external) : entry->make(options, count);
 }
 
 }  // namespace
@@ -211,6 +222,10 @@ absl::StatusOr<std::vector<Transform>> FindTransforms(const std::string& id, con
   const auto spec = FindPlainSpec(id, options);
   if (!spec.ok()) return spec.status();
   return ResolveTransforms(*spec, options.transforms);
+}
+
+absl::StatusOr<std::string> FindModelDigest(const std::string& id, const EnvOptions& options) {
+  return UserModelDigest(id, options.mujoco);
 }
 
 EnvExtras FindEnvExtras(const std::string& id) {

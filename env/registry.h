@@ -45,6 +45,9 @@ absl::StatusOr<EnvSpec> FindEnvSpec(const std::string& id, const EnvOptions& opt
 // The transforms in `options` as they are of this environment. Errors as FindEnvSpec.
 absl::StatusOr<std::vector<Transform>> FindTransforms(const std::string& id, const EnvOptions& options);
 
+// Digest of the user's model, for env.mujoco.xml_digest; empty: it has none. Errors as FindEnvSpec.
+absl::StatusOr<std::string> FindModelDigest(const std::string& id, const EnvOptions& options);
+
 // OK if the environment has a tensor form. InvalidArgument: it has none (the message names those that have), or unknown
 // id, as MakeEnv.
 absl::Status CheckTensorForm(const std::string& id);

@@ -76,7 +76,8 @@ absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path) {
   if (absl::Status status = CheckTransforms(loaded.config); !status.ok()) {
     return absl::DataLossError(absl::StrCat(source, ": ", status.message()));
   }
-  const EnvOptions options = MakeEnvOptions(loaded.config.env());
+  EnvOptions options = MakeEnvOptions(loaded.config.env());
+  options.mujoco.arguments.erase("xml_digest");  // Who plays episodes compares it.
   const auto spec = FindEnvSpec(found->checkpoint.env_id, options);
   if (!spec.ok()) return spec.status();
   loaded.spec = *spec;

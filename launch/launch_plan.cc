@@ -223,6 +223,14 @@ void KeepExternalSpec(v1::RunConfig* config) {
   if (spec.ok()) config->mutable_env()->mutable_external()->set_spec(ExternalSpecSetting(*spec));
 }
 
+// A model of one's own is the same in the whole run. `config` is checked, so that the model can be read.
+absl::Status KeepModelDigest(v1::RunConfig* config) {
+  if (config->env().mujoco().has_xml_digest()) return absl::OkStatus();
+  const auto digest = FindModelDigest(config->env().id(), MakeEnvOptions(config->env()));
+  if (digest.ok() && !digest->empty()) config->mutable_env()->mutable_mujoco()->set_xml_digest(*digest);
+  return digest.status();
+}
+
 // Environments are tensors on the learner's device: there are no runners. `open` is the configuration before it is
 // resolved.
 absl::StatusOr<LaunchPlan> PlanOnDevice(const LaunchOptions& options, const v1::RunConfig& recipe,
@@ -335,6 +343,7 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
 
   if (absl::Status status = CheckConfig(plan.config, options); !status.ok()) return status;
   KeepExternalSpec(&plan.config);
+  if (absl::Status status = KeepModelDigest(&plan.config); !status.ok()) return status;
   plan.learners = options.learners;
   const v1::RolloutConfig& rollout = plan.config.rollout();
   const uint32_t groups = rollout.num_envs() / rollout.envs_per_runner();

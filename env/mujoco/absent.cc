@@ -21,4 +21,9 @@ absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::stri
   return MakeMujocoTask(env_id, options);
 }
 
+absl::StatusOr<std::string> UserModelDigest(const std::string& env_id, const MujocoOptions& options) {
+  if (const auto task = FindMujocoTask(env_id, options); !task.ok()) return task.status();
+  return std::string();
+}
+
 }  // namespace skein

@@ -16,6 +16,7 @@ namespace skein {
 // What a task needs to know of a model that the user gave in place of the task's own.
 struct MujocoModelFacts {
   std::string mjcf;                            // Its text.
+  std::string digest;                          // XXH3-64 of the text, 16 hexadecimal digits.
   int bodies = 0;                              // nbody, with the world.
   int tendons = 0;                             // ntendon
   std::vector<float> action_low, action_high;  // [controls]

@@ -198,6 +198,15 @@ absl::StatusOr<std::vector<int>> FindBodies(const mjModel& model, const MujocoTa
   return numbers;
 }
 
+constexpr absl::string_view kAnyDigest = "any";
+
+// The text of an argument; empty if none is given.
+std::string TextOf(const MujocoOptions& options, const std::string& argument) {
+  const auto given = options.arguments.find(argument);
+  const bool text = given != options.arguments.end() && std::holds_alternative<std::string>(given->second);
+  return text ? std::get<std::string>(given->second) : "";
+}
+
 // The path with the home folder in place of a leading "~", as Gymnasium takes it.
 std::string WithHome(const std::string& path) {
   const char* const home = std::getenv("HOME");
@@ -216,24 +225,47 @@ absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoT
 
 absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::string& env_id,
                                                                  const MujocoOptions& options) {
-  const auto file = options.arguments.find("xml_file");
-  if (file == options.arguments.end() || !std::holds_alternative<std::string>(file->second) ||
-      std::get<std::string>(file->second).empty()) {
-    return MakeMujocoTask(env_id, options);
+  const std::string file = TextOf(options, "xml_file"), digest = TextOf(options, "xml_digest");
+  if (file.empty()) {
+    if (!digest.empty()) return absl::InvalidArgumentError("env.mujoco.xml_digest: is of a file, want xml_file, too");
+    auto task = MakeMujocoTask(env_id, options);
+    if (!task.ok() || options.arguments.count("main_body") == 0) return task;  // Others are in the task's own model.
+    const absl::StatusOr<SharedModel> model = ModelOf(**task, ModelForm::kPublished);
+    if (!model.ok()) return model.status();
+    if (const auto bodies = FindBodies(**model, **task); !bodies.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("env.mujoco.main_body: ", bodies.status().message()));
+    }
+    return task;
   }
   const auto own = MakeMujocoTask(env_id);
   if (!own.ok()) return own.status();
-  const std::string path = WithHome(std::get<std::string>(file->second));
+  const std::string path = WithHome(file);
+  const auto refused = [&path](absl::string_view why) {
+    return absl::DataLossError(absl::StrCat("env.mujoco.xml_file: ", path, ": ", why));
+  };
   const absl::StatusOr<MujocoModelFacts> facts = ReadUserModel(path, **own);
   if (!facts.ok()) return facts.status();
+  if (!digest.empty() && digest != kAnyDigest && digest != facts->digest) {
+    return refused(absl::StrCat("has changed, or is another node's: its digest is ", facts->digest,
+                                ", that of the file with which the run was planned ", digest,
+                                "; restore it, or take it as it is by env.mujoco.xml_digest=any"));
+  }
   absl::StatusOr<std::shared_ptr<const MujocoTask>> task = MakeMujocoTask(env_id, options, &*facts);
   if (!task.ok()) return task;
   const absl::StatusOr<SharedModel> model = ModelOf(**task, ModelForm::kPublished);
   if (!model.ok()) return model.status();
-  if (const auto bodies = FindBodies(**model, **task); !bodies.ok()) {
-    return absl::DataLossError(absl::StrCat("env.mujoco.xml_file: ", path, ": ", bodies.status().message()));
-  }
+  if (const auto bodies = FindBodies(**model, **task); !bodies.ok()) return refused(bodies.status().message());
   return task;
+}
+
+absl::StatusOr<std::string> UserModelDigest(const std::string& env_id, const MujocoOptions& options) {
+  const std::string file = TextOf(options, "xml_file");
+  if (file.empty()) return std::string();
+  const auto own = MakeMujocoTask(env_id);
+  if (!own.ok()) return own.status();
+  const absl::StatusOr<MujocoModelFacts> facts = ReadUserModel(WithHome(file), **own);
+  if (!facts.ok()) return facts.status();
+  return facts->digest;
 }
 
 }  // namespace skein

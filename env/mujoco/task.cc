@@ -40,7 +40,8 @@ constexpr Maker kMakers[] = {
 
 MujocoTask::Facts WithArguments(MujocoTask::Facts facts, MujocoArguments& arguments) {
   facts.frame_skip = static_cast<int>(arguments.Number("frame_skip", facts.frame_skip));
-  arguments.Text("xml_file", "");  // Read already: MujocoArguments::model().
+  arguments.Text("xml_file", "");  // Both looked at already: MujocoArguments::model().
+  arguments.Text("xml_digest", "");
   if (const MujocoModelFacts* const model = arguments.model()) {
     facts.counts.bodies = model->bodies;
     facts.total_mass = 0;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "env/mujoco/user_model.h"
 
+#include <xxhash.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -176,8 +179,11 @@ absl::StatusOr<MujocoModelFacts> ReadUserModel(const std::string& path, const Mu
     if (!warning.empty()) absl::StrAppend(&problem, "; MuJoCo: ", warning);
     return Refused(path, InOneLine(problem));
   }
-  MujocoModelFacts facts{
-      .mjcf = *std::move(text), .bodies = static_cast<int>(m.nbody), .tendons = static_cast<int>(m.ntendon)};
+  std::string digest = absl::StrCat(absl::Hex(XXH3_64bits(text->data(), text->size()), absl::kZeroPad16));
+  MujocoModelFacts facts{.mjcf = *std::move(text),
+                         .digest = std::move(digest),
+                         .bodies = static_cast<int>(m.nbody),
+                         .tendons = static_cast<int>(m.ntendon)};
   for (int i = 0; i < m.nu; ++i) {
     if (!m.actuator_ctrllimited[i]) return Refused(path, "every actuator needs ctrllimited and ctrlrange");
     const mjtNum low = m.actuator_ctrlrange[2 * i], high = m.actuator_ctrlrange[2 * i + 1];

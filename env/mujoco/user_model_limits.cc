@@ -45,6 +45,8 @@ constexpr Limit kLimits[] = {
     {"spatial", "", "parts of tendons", 2000},
     {"sensor", "", "sensors", 1000},
     {"keyframe", "", "keys", 1000},
+    {"asset", "material", "materials", 1000},
+    {"custom", "", "custom fields", 1000},
     {"default", "default", "classes of defaults", 1000},
 };
 

@@ -78,7 +78,7 @@ TEST(SettingSynonyms, AreOfSettingsAndAreNone) {
 TEST(UnknownKey, ListsTheSectionWhereNoKeyIsNear) {
   using config_reflection::UnknownKey;
   EXPECT_THAT(UnknownKey("env.mujoco.nope"),
-              AllOf(StartsWith("unknown key 'env.mujoco.nope'; env.mujoco has xml_file, frame_skip, "),
+              AllOf(StartsWith("unknown key 'env.mujoco.nope'; env.mujoco has xml_file, xml_digest, frame_skip, "),
                     HasSubstr(", healthy_reward, ")));
   EXPECT_EQ(UnknownKey("env.mujoco.health_reward"),
             "unknown key 'env.mujoco.health_reward'; the nearest is 'env.mujoco.healthy_reward'");

@@ -12,6 +12,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -159,7 +160,38 @@ TEST_F(UserModel, MayNameABodyByANumberWhichMainBodyDoesNotMean) {
     EnvOptions options = own;
     options.mujoco.arguments["main_body"] = std::string(none);
     EXPECT_EQ(MakeEnv("Ant-v5", options).status().code(), absl::StatusCode::kDataLoss) << none;
+    options.mujoco.arguments.erase("xml_file");
+    const absl::Status status = FindEnvSpec("Ant-v5", options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << none;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("env.mujoco.main_body: ")) << none;
   }
+}
+
+TEST_F(UserModel, IsRefusedOnceItHasChanged) {
+  const std::string part = Write("parts/part.xml", "<mujoco><asset/></mujoco>");
+  const std::string text = OwnModel(), root = text.substr(0, text.rfind("</mujoco>"));
+  EnvOptions options;
+  options.mujoco.arguments["xml_file"] = Write("mine.xml", root + "<include file=\"parts/part.xml\"/></mujoco>");
+  const auto digest = FindModelDigest("Hopper-v5", options);
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  EXPECT_EQ(digest->size(), 16);
+  options.mujoco.arguments["xml_digest"] = *digest;
+  EXPECT_TRUE(FindEnvSpec("Hopper-v5", options).ok());
+
+  Write("parts/part.xml", "<mujoco><asset><material name=\"a\"/></asset></mujoco>");
+  const absl::Status status = MakeEnv("Hopper-v5", options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(status.message()), testing::AllOf(testing::HasSubstr("mine.xml: has changed"),
+                                                            testing::HasSubstr("was planned " + *digest)));
+  options.mujoco.arguments["xml_digest"] = std::string("any");
+  EXPECT_TRUE(MakeEnv("Hopper-v5", options).ok());
+  EXPECT_NE(FindModelDigest("Hopper-v5", options).value(), *digest);
+
+  EnvOptions own;
+  EXPECT_EQ(FindModelDigest("Hopper-v5", own).value(), "");
+  EXPECT_EQ(FindModelDigest("CartPole-v1", own).value(), "");
+  own.mujoco.arguments["xml_digest"] = *digest;
+  EXPECT_EQ(FindEnvSpec("Hopper-v5", own).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(UserModel, HasMetricsOfItsOwnTendons) {
@@ -219,6 +251,13 @@ TEST_F(UserModel, IsRefusedInOneLineIfItIsBrokenOrHostile) {
   std::string many = "<mujoco><worldbody>";
   for (int i = 0; i < 5000; ++i) many += "<body><geom size=\"1\"/></body>";
   EXPECT_THAT(Why(Write("many.xml", many + "</worldbody></mujoco>")), testing::HasSubstr("more than 1000 bodies"));
+  for (const auto& [element, plural] :
+       {std::pair("asset><material/></asset", "materials"), std::pair("custom><text/></custom", "custom fields")}) {
+    std::string fields = "<mujoco>";
+    for (int i = 0; i < 1001; ++i) fields += std::string("<") + element + ">";
+    EXPECT_THAT(Why(Write("many.xml", fields + "</mujoco>")),
+                testing::HasSubstr(std::string("more than 1000 ") + plural));
+  }
   EXPECT_THAT(Why(Write("large.xml", std::string(3 << 20, ' '))), testing::HasSubstr("bytes"));
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "tests/testing/program.h"
 
@@ -86,6 +87,34 @@ TEST_F(UserModelOfARun, IsRefusedIfItIsAnotherTasks) {
   ASSERT_NE(site, std::string::npos);
   text.erase(site, text.find("/>", site) + 2 - site);
   EXPECT_THAT(Refused("InvertedDoublePendulum-v5", folder_.Write("pendulum.xml", text)), HasSubstr("0 sites"));
+}
+
+TEST_F(UserModelOfARun, IsTheSameFromTheFirstStepToTheLastEvaluation) {
+  std::string text = Read("tests/env/gymnasium/hopper.xml");
+  const std::string path = folder_.Write("mine.xml", text);
+  const std::string train = absl::StrCat(
+      "exec \"$SKEIN_BIN/skein\" train --recipe none --env Hopper-v5 --name run --no-eval --set "
+      "env.mujoco.xml_file=",
+      path, " --set rollout.num_envs=4 --set rollout.envs_per_runner=4 --steps 10 --runs-dir ", folder_.path(),
+      "/runs");
+  Ended ended = RunToEnd("/bin/sh", {"-c", train});
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  const size_t gear = text.find("gear=\"200");
+  ASSERT_NE(gear, std::string::npos);
+  text.replace(gear, 9, "gear=\"20");
+  folder_.Write("mine.xml", text);
+
+  const std::string eval = absl::StrCat("exec \"$SKEIN_BIN/skein\" eval --episodes 1 --checkpoint ", folder_.path(),
+                                        "/runs/run --set env.mujoco.xml_digest=any");
+  ended = RunToEnd("/bin/sh", {"-c", eval.substr(0, eval.find(" --set"))});
+  EXPECT_EQ(ended.code, 65) << ended.out;
+  EXPECT_EQ(std::count(ended.err.begin(), ended.err.end(), '\n'), 1) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("mine.xml: has changed"));
+  ended = RunToEnd("/bin/sh", {"-c", eval});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  ended = RunToEnd("/bin/sh", {"-c", absl::StrReplaceAll(train, {{"--steps 10", "--steps 10000"}})});
+  EXPECT_EQ(ended.code, 65) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("another configuration: env.mujoco.xml_digest"));
 }
 
 }  // namespace
