@@ -18,7 +18,7 @@ ordinary starts, from poses thrown into the air or onto the ground, with actions
 changed, all played on after they have terminated; from a reset without noise; shorter ones with sets of uncommon arguments
 (golden_arguments.py); and single steps that lead to, and just to both sides of, each end of what is healthy
 (golden_edges.py). Of the observations, and of what else `info` has, it has a digest of all, and some in full; of the rewards
-every one or every fifth; of their terms every fiftieth, and the sums.
+every one or every fifth, and the sum; of their terms every fiftieth, and the sums; of the start what a reset there has as `info`.
 The same versions write the same bytes. Each release of MuJoCo rounds differently: another one installed, e.g.
 'mujoco==3.17.0' in an environment of its own, only adds its folder, with 200 steps of each.
 """
@@ -281,13 +281,16 @@ def play(env, arrays, kind, arguments, seed, bound, steps):
     data, actions, digest, info_digest = env.data, Actions(seed, bound), Digest(), Digest()
     every = REWARD_EVERY.get(kind, OTHER_REWARDS_EVERY)
     start = state_of(env, arrays)
+    start_info = numbered(env._get_reset_info())
     digest.add(env._get_obs())
+    reward_sum = 0.0
     rewards, ends, digests, info_digests, observations, infos, terms, sums = [], [], [digest.text()], [], {}, {}, {}, {}
     for step in range(steps):
         obs, reward, terminated, _, info = env.step(actions.next(env.model.nu))
         digest.add(obs)
         row = numbered(info)
         info_digest.add([row[name] for name in sorted(row)])
+        reward_sum += float(reward)
         if step % every == every - 1:
             rewards.append(round(float(reward), 7))
         if bool(terminated) != (len(ends) % 2 == 1):
@@ -312,8 +315,10 @@ def play(env, arrays, kind, arguments, seed, bound, steps):
         "action_bound": bound,
         "steps": steps,
         "start": start,
+        "start_info": start_info,
         "reward_every": every,
         "rewards": rewards,
+        "reward_sum": reward_sum,
         "terminated_changes": ends,
         "obs_digest_every": DIGEST_EVERY,
         "obs_digests": digests,

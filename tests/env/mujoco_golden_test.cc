@@ -123,6 +123,18 @@ void ExpectInfo(const Env& env, size_t sums, const nlohmann::json& info) {
   }
 }
 
+// Compares what `info` has at a start, which lacks velocities. A state that was loaded has no tendons yet.
+void ExpectStartInfo(const Env& env, bool loaded, const nlohmann::json& info) {
+  const std::vector<std::string>& names = env.spec().episode_metrics;
+  const std::vector<float> metrics = Metrics(env);
+  for (const auto& [name, value] : info.items()) {
+    if (loaded && name.rfind("tendon_", 0) == 0) continue;
+    const auto found = std::find(names.begin(), names.end(), name);
+    ASSERT_NE(found, names.end()) << name;
+    ASSERT_EQ(metrics[found - names.begin()], static_cast<float>(value.get<double>())) << name;
+  }
+}
+
 // Puts `env` at the start of a trajectory: by its own reset where that has no noise.
 void Begin(const nlohmann::json& golden, Env& env) {
   std::vector<double> start = golden["start"];
@@ -139,6 +151,7 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
   SCOPED_TRACE(golden["kind"].get<std::string>());
   const EnvSpec& spec = env.spec();
   ASSERT_NO_FATAL_FAILURE(Begin(golden, env));
+  ASSERT_NO_FATAL_FAILURE(ExpectStartInfo(env, golden["kind"] != "rest", golden["start_info"]));
   GoldenActions actions(golden["seed"], golden["action_bound"]);
   const std::vector<double> rewards = golden["rewards"];
   const std::vector<int> changes = golden["terminated_changes"];
@@ -153,10 +166,13 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
   ASSERT_EQ(digest.text(), digests[0]) << "the observation of the start";
   size_t change = 0;
   std::vector<double> last = State(env);
+  double reward_sum = 0, magnitudes = 0;
   for (int t = 0; t < steps; ++t) {
     SCOPED_TRACE(t);
     float reward = 0;
     const bool terminated = env.Step(actions.Next(spec.action_size).data(), &reward);
+    reward_sum += reward;
+    magnitudes += std::abs(reward);
     if (change < changes.size() && changes[change] == t) ++change;
     ASSERT_EQ(terminated, change % 2 == 1);
     if ((t + 1) % reward_every == 0) {
@@ -184,6 +200,7 @@ void ExpectGolden(Env& env, const nlohmann::json& golden) {
       ASSERT_EQ(info_digest.text(), info_digests[t / digest_every]) << "info of the last " << digest_every;
     }
   }
+  EXPECT_NEAR(reward_sum, golden["reward_sum"].get<double>(), Near(magnitudes));
   const std::vector<double> final = golden["final"];
   for (size_t i = 0; i < final.size(); ++i) ASSERT_EQ(last[1 + i], final[i]) << "state " << i;
   const std::vector<float> means = Metrics(env);
