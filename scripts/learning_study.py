@@ -11,26 +11,26 @@ wall-clock seconds until a checkpoint's passed --target, as the learner's own lo
 is not done again, and rows of another form of the configuration are refused; a run that was interrupted goes on from its
 last checkpoint.
 
-    scripts/learning_study.py --suite recipes --out docs/benchmarks/recipes/recipes
+    scripts/learning_study.py --suite recipes
 
 Trains each shipped environment with `skein train --env X` and nothing else, five seeds on which no recipe was chosen,
 and tells which reach the environment's threshold. Writes a line of OUT.csv as soon as a seed is done, does not do
 again what is there, and prints the table so far. --only ENV,ENV and --seeds N make it smaller, --dry-run only prints the
 table. On a run that was interrupted it goes on from its last checkpoint.
 
-    scripts/learning_study.py --suite mujoco --out docs/benchmarks/mujoco-suite
+    scripts/learning_study.py --suite mujoco
 
-The first form for the configuration of each MuJoCo task, OUT a folder, and a table beside the best published PPO. Ten
+The first form for the configuration of each MuJoCo task, OUT a folder (docs/benchmarks/mujoco-suite), and a table beside the best published PPO. Ten
 seeds, 201 to 210, on which no configuration was chosen. A seed whose rows are there is not done again. --only hopper,ant_27
 makes it smaller, --dry-run only prints the table of the seeds that are done.
 
-    scripts/learning_study.py --suite wall-clock --out docs/benchmarks/mujoco-suite
+    scripts/learning_study.py --suite wall-clock
 
 The first five seeds of the tasks of which rl_games' time on a graphics card is known, the same runs or those of a configuration
 for a short wait: the median of the seconds of learning until a checkpoint has passed the task's return. For a machine that does
 nothing else meanwhile.
 
-    scripts/learning_study.py --suite memory --out docs/benchmarks/memory/memory
+    scripts/learning_study.py --suite memory
 
 As the suite of recipes, ten seeds of each configuration with a memory and of the same without one (--set
 model.memory=none), side by side.
@@ -52,6 +52,9 @@ from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Re
 from learning_tables import (draw, find_row, first_above, mujoco_line, number, returns_table, suite_table,  # noqa: E402
                              table_steps, target_table, title)
 
+DOCUMENTS = {suite: pathlib.Path("docs/benchmarks") / out for suite, out in
+             [("recipes", "recipes/recipes"), ("mujoco", "mujoco-suite"), ("wall-clock", "mujoco-suite"),
+              ("memory", "memory/memory")]}  # What --out is by default.
 INTERVAL = 100000  # Env steps between checkpoints.
 TABLE_EPISODES = 100  # Of the checkpoints that a table shows; the others are for the curves.
 
@@ -76,10 +79,15 @@ def parse_arguments():
     parser.add_argument("--learners", type=int, default=1, help="learner ranks")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="passed on to skein train")
     parser.add_argument("--bin", type=pathlib.Path, default="build/release", help="folder of the programs")
-    parser.add_argument("--out", required=True, type=pathlib.Path, help="path of the results without ending")
+    parser.add_argument("--out", type=pathlib.Path,
+                        help="path of the results without ending; default of a suite: where its documents are")
     arguments = parser.parse_args()
     if (arguments.config is None) == (arguments.suite is None):
         parser.error("one of --config and --suite")
+    if arguments.out is None:
+        if arguments.suite is None:
+            parser.error("--config needs --out")
+        arguments.out = DOCUMENTS[arguments.suite]
     if arguments.seeds is None:
         arguments.seeds = 5 if arguments.suite in ("recipes", "wall-clock") else 10
     if arguments.first_seed is None:

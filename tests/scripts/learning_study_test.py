@@ -150,19 +150,20 @@ class LearningStudy(unittest.TestCase):
         self.assertEqual((self.trained(), self.text("out/recipes.csv")), ([], before))
 
     def test_tasks_of_mujoco_are_judged_by_the_seeds_of_the_suite_alone(self):
-        (self.folder / "out").mkdir()
+        out = "docs/benchmarks/mujoco-suite"  # Unless another is given.
+        (self.folder / out).mkdir(parents=True)
         earlier = "seed,env_steps,seconds,return_mean,return_std,digest,mujoco\n1,1001472,9.0,-3.0,0.5,d,2.3.7\n"
-        (self.folder / "out/reacher.csv").write_text(earlier)
-        words = ("--suite", "mujoco", "--only", "reacher", "--out", "out")
+        (self.folder / out / "reacher.csv").write_text(earlier)
+        words = ("--suite", "mujoco", "--only", "reacher")
         self.assertIn("| reacher | 1,000,000 | - | 0 | - | -3.7 at 3M", self.study(*words, "--dry-run"))
-        self.assertEqual(self.text("out/reacher.csv"), earlier)
+        self.assertEqual(self.text(f"{out}/reacher.csv"), earlier)
         printed = self.study(*words, "--seeds", "2")
         self.assertEqual(self.trained(), [201, 202])
         self.assertIn("| reacher | 1,000,000 | 2,015 +- 5 | 2 | 201, 202 | -3.7 at 3M", printed)
-        self.assertEqual(self.rows("out/reacher.csv")[0]["digest"], "d")
+        self.assertEqual(self.rows(f"{out}/reacher.csv")[0]["digest"], "d")
         self.study(*words)
         self.assertEqual(self.trained(), list(range(203, 211)))
-        said = self.study("--suite", "mujoco", "--only", "walker", "--out", "out", code=1)
+        said = self.study("--suite", "mujoco", "--only", "walker", code=1)
         self.assertIn("the suite has no walker", said)
 
     def test_a_race_has_the_median_seconds_of_five_seeds(self):
@@ -183,6 +184,7 @@ class LearningStudy(unittest.TestCase):
     def test_wants_one_of_a_configuration_and_a_suite(self):
         for words in ((), ("--config", "some.yaml", "--suite", "mujoco")):
             self.assertIn("one of --config and --suite", self.study("--out", "out/x", *words, code=2))
+        self.assertIn("--config needs --out", self.study("--config", "some.yaml", code=2))
 
 
 if __name__ == "__main__":
