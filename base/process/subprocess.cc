@@ -151,6 +151,11 @@ Subprocess::~Subprocess() {
 
 std::optional<int> Subprocess::Poll() {
   int status = 0;
+  siginfo_t ended = {};
+  if (guard_.has_value() && waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      ended.si_pid == pid_) {
+    kill(-pid_, SIGKILL);  // What it has started and not ended; the group has its number until it is reaped.
+  }
   if (!exit_.has_value() && waitpid(pid_, &status, WNOHANG) == pid_) {
     exit_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     guard_.reset();

@@ -27,7 +27,9 @@ class Subprocess {
     std::vector<int> inherited_fds;      // The child has them as descriptors 3, 4, ...
     std::vector<std::string> extra_env;  // "NAME=value", added to this process's environment.
     std::vector<std::string> unset_env;  // Names that are removed from the environment first.
-    bool foreign = false;  // May not notice when this process has gone: it is killed then, with what it has started.
+    // May not notice when this process has gone: it is killed then, with what it has started. That is also killed where
+    // the program ends by itself.
+    bool foreign = false;
   };
   // NotFound: no such program. PermissionDenied: output_path is a symbolic link. Internal: the system could not start
   // it.

@@ -63,6 +63,17 @@ TEST(ProcessGuard, KillsAllOfAForeignProgramOnceItsParentHasGone) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+TEST(ForeignProgram, TakesWithItWhatItHasStarted) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const auto child = Subprocess::Spawn(Foreign("trap '' TERM HUP; sleep 300 & echo $!; exit 3"));
+  ASSERT_TRUE(child.ok()) << child.status();
+  const std::string sleeper = (*child)->ReadLine(absl::Seconds(10)).value_or("");
+  EXPECT_EQ((*child)->Wait(absl::Seconds(10)), 3);
+  const int status = EndOf(std::stoi(sleeper));
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 TEST(ProcessGuard, GoesWithWhatItGuards) {
   const auto child = Subprocess::Spawn(Foreign("exit 3"));
   ASSERT_TRUE(child.ok()) << child.status();
