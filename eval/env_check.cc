@@ -323,32 +323,49 @@ class Check {
          absl::StrCat(spec_.state_size, " numbers bring another one to the same place, for ", kAfter, " steps"));
   }
 
-  // Env-steps a second; 0: it cannot be stepped.
-  double Speed(int size) const {
+  struct Stepped {
+    absl::Status status;  // Why it cannot be stepped.
+    double rate = 0;      // Env-steps a second.
+    int64_t steps = 0, failed = 0;
+  };
+  Stepped StepFor(int size) const {
+    Stepped stepped;
     auto made = options_.make(size, kSeed);
-    if (!made.ok()) return 0;
+    if (!made.ok()) return {made.status()};
     VectorEnv& envs = **made;
     std::vector<float> actions;
     WriteActions(spec_, 0, size, &actions);
     envs.ResetAll(0);
-    int64_t steps = 0;
     const absl::Duration begin = MonotonicNow();
     absl::Duration now = begin;
     for (; now - begin < options_.measure && envs.failure().ok() && !Stopping(); now = MonotonicNow()) {
-      envs.Step(actions.data());
-      steps += size;
+      const VectorEnv::StepResult result = envs.Step(actions.data());
+      stepped.steps += size;
+      stepped.failed += std::count(result.diverged, result.diverged + size, uint8_t{1});
     }
-    return envs.failure().ok() ? static_cast<double>(steps) / absl::ToDoubleSeconds(now - begin) : 0;
+    stepped.status = envs.failure();
+    stepped.rate = static_cast<double>(stepped.steps) / absl::ToDoubleSeconds(now - begin);
+    return stepped;
   }
 
   void Measure() {
-    result_.alone = Speed(1);
-    result_.together = Speed(options_.num_envs);
-    if (result_.alone == 0 || result_.together == 0) {
+    if (options_.take_log) options_.take_log();
+    const Stepped alone = StepFor(1), together = StepFor(options_.num_envs);
+    const std::string said = options_.take_log ? options_.take_log() : "";
+    for (const auto& [stepped, size] : {std::pair(&alone, 1), std::pair(&together, options_.num_envs)}) {
+      if (stepped->status.ok()) continue;
       return Fail("speed",
-                  absl::StrCat("a group of ", result_.alone == 0 ? 1 : options_.num_envs, " cannot be stepped"),
+                  absl::StrCat("a group of ", size, " cannot be stepped: ", std::string(stepped->status.message())),
                   "an env group has rollout.envs_per_runner environments");
     }
+    if (const int64_t failed = alone.failed + together.failed; failed > 0) {
+      return Fail("speed",
+                  absl::StrCat(failed, " of ", alone.steps + together.steps, " more steps failed",
+                               said.empty() ? "" : ": ", said),
+                  "each failure costs an episode: mend what it names, also in the long run");
+    }
+    result_.alone = alone.rate;
+    result_.together = together.rate;
     std::string found = absl::StrFormat("one alone %.0f steps/s, %d in a vector environment %.0f steps/s",
                                         result_.alone, options_.num_envs, result_.together);
     if (options_.measure_actor && !Stopping()) {

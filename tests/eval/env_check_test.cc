@@ -23,6 +23,7 @@ struct Fault {
   bool early_reset = false;    // The last observation is the next episode's first.
   bool forgets = false;        // Saves too little.
   bool short_row = false;      // Observes one number too few.
+  bool late = false;           // Comes apart in its 1,000th step.
   bool has_no_bounds = false;  // A lower bound above the upper one.
 };
 
@@ -49,10 +50,12 @@ class Walk final : public Env {
   }
   bool Step(const float* action, float* reward) override {
     ++steps_;
+    ++taken_;
     at_ += 0.01 * double{action[0]} + (fault_.clock ? 0.001 * number_ : 0);
     if (fault_.shared) at_ += 0.001 * (common += 1);
     if (fault_.throws && steps_ == 50) throw std::runtime_error("no way on");
     *reward = static_cast<float>(at_ - first_);
+    if (fault_.late && taken_ == 1000) *reward = std::numeric_limits<float>::infinity();
     return fault_.terminates && steps_ == 60;
   }
   void Observe(float* obs) const override {
@@ -77,13 +80,13 @@ class Walk final : public Env {
   const int number_;
   EnvSpec spec_;
   double at_ = 0, first_ = 0;
-  int steps_ = 0;
+  int steps_ = 0, taken_ = 0;
 };
 
 EnvCheck CheckWalk(const Fault& fault, EnvCheckOptions options = {}) {
   options.env_id = "Walk";
   options.num_envs = 4;
-  options.measure = absl::Milliseconds(5);
+  options.measure = absl::Milliseconds(fault.late ? 200 : 5);
   options.make = [&fault](int size, uint64_t seed) {
     std::vector<std::unique_ptr<Env>> envs;
     for (int e = 0; e < size; ++e) envs.push_back(std::make_unique<Walk>(fault));
@@ -127,6 +130,7 @@ TEST(EnvCheck, FindsEachFault) {
   EXPECT_THAT(Failing(CheckWalk({.shared = true})), HasSubstr("seeds: "));
   EXPECT_THAT(Failing(CheckWalk({.throws = true})), AllOf(HasSubstr("numbers: "), HasSubstr("threw: no way on")));
   EXPECT_THAT(Failing(CheckWalk({.nan = true})), AllOf(HasSubstr("numbers: "), HasSubstr("not finite")));
+  EXPECT_THAT(Failing(CheckWalk({.late = true})), AllOf(HasSubstr("speed: "), HasSubstr(" more steps failed")));
   EXPECT_THAT(Failing(CheckWalk({.terminates = true})), HasSubstr("terminated in their last allowed step"));
   EXPECT_THAT(Failing(CheckWalk({.endless = true})), HasSubstr("ends: no episode of 200 steps ended"));
   EXPECT_THAT(Failing(CheckWalk({.early_reset = true})), HasSubstr("final observation: "));
