@@ -124,6 +124,9 @@ absl::StatusOr<std::string> EncodeManifest(const Checkpoint& checkpoint, const E
                    {"last_episodes", EpisodesToJson(checkpoint.last_episodes)},
                    {"counters", checkpoint.counters},
                    {"files", Json::object()}};
+  if (!checkpoint.action_low.empty()) {
+    manifest["spec"] = {{"action_low", checkpoint.action_low}, {"action_high", checkpoint.action_high}};
+  }
   if (!checkpoint.transforms_json.empty()) manifest["transforms"] = Json::parse(checkpoint.transforms_json);
   if (!checkpoint.changes_json.empty()) manifest["changed_settings"] = Json::parse(checkpoint.changes_json);
   for (size_t i = 0; i < files.size(); ++i) {

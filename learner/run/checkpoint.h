@@ -24,12 +24,13 @@ struct Checkpoint {
   uint64_t iteration = 0;  // Finished ones.
   uint64_t episodes = 0;
   std::string env_id;
-  std::string config_yaml;            // Resolved configuration, so that a checkpoint stands alone.
-  std::string transforms_json;        // Of the environment (env/transform/transform_json.h); empty = none. Not read.
-  std::vector<v1::Tensor> model;      // Algorithm::ModelState
-  std::vector<v1::Tensor> optimizer;  // Algorithm::OptimizerState
-  std::vector<v1::Tensor> state;      // "env_state" [N, S], from which the environments continue; "policy_state"
-                                      // [N, A, S] if the policy has a memory.
+  std::string config_yaml;      // Resolved configuration, so that a checkpoint stands alone.
+  std::string transforms_json;  // Of the environment (env/transform/transform_json.h); empty = none. Not read.
+  std::vector<float> action_low, action_high;  // [D], of the environment without transforms; empty: choices. Not read.
+  std::vector<v1::Tensor> model;               // Algorithm::ModelState
+  std::vector<v1::Tensor> optimizer;           // Algorithm::OptimizerState
+  std::vector<v1::Tensor> state;  // "env_state" [N, S], from which the environments continue; "policy_state"
+                                  // [N, A, S] if the policy has a memory.
   // Not part of the digest:
   EpisodeWindow last_episodes;
   std::string changes_json;  // Settings that a callback has changed, {"ppo.lr": 1e-4}; empty = none.

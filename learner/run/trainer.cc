@@ -61,6 +61,7 @@ absl::StatusOr<std::string> AlgorithmOf(const Checkpoint& checkpoint) {
 
 struct Trainer::Impl {
   v1::RunConfig config;
+  EnvSpec spec;  // With transforms.
   ActorCriticOptions network;
   Collective* collective;
   torch::Device device;
@@ -71,9 +72,10 @@ struct Trainer::Impl {
   int64_t out_of_memory = 0;  // Of directions, already reported.
   Batch collected;
 
-  Impl(const v1::RunConfig& run_config, const EnvSpec& spec, Collective* ranks, torch::Device where,
+  Impl(const v1::RunConfig& run_config, const EnvSpec& env_spec, Collective* ranks, torch::Device where,
        std::unique_ptr<Algorithm> made)
       : config(run_config),
+        spec(env_spec),
         network(MakeActorCriticOptions(run_config.model(), spec)),
         collective(ranks),
         device(where),
@@ -257,11 +259,15 @@ absl::StatusOr<Trainer::Saved> Trainer::Save(const std::string& folder, const Ru
   checkpoint.changes_json = record.changes;
   checkpoint.env_id = impl_->config.env().id();
   checkpoint.config_yaml = ToYaml(impl_->config);
+  EnvSpec plain = impl_->spec;
   if (const EnvOptions options = MakeEnvOptions(impl_->config.env()); !options.transforms.empty()) {
     const auto transforms = FindTransforms(checkpoint.env_id, options);
     if (!transforms.ok()) return transforms.status();
     checkpoint.transforms_json = TransformsJson(*transforms);
+    plain = transforms->front().inner;
   }
+  checkpoint.action_low = plain.action_low;
+  checkpoint.action_high = plain.action_high;
   try {
     checkpoint.model = EncodeTensors(impl_->algorithm->ModelState());
     checkpoint.optimizer = EncodeTensors(impl_->algorithm->OptimizerState());

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skein_rl.errors import SkeinError
+from skein_rl.transforms import KNOWN, Actions, Floats, Observations, bounds_of
 
 DATA = 65
 FORMAT = 1
-Floats = NDArray[np.float32]
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8")}
 _ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
     "tanh": np.tanh,
@@ -26,11 +26,11 @@ _ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
 
 
 class Policy:
-    """A policy of one checkpoint. An observation is a row of `obs_size` numbers, or where
-    columns are hidden from the policy one of the environment's own; any array of rows gives as many actions.
+    """A policy of one checkpoint, from an observation of the environment to an action in it: env.hide and env.transforms
+    are part of it. `obs_size` is what it sees, after these. Any array of rows gives as many actions.
 
-    One with a memory (`has_memory`) keeps a state for each row from call to call: reset() at the start of an episode.
-    Not for several threads at once.
+    One with a memory, or with stacked observations, (`has_memory`) keeps a state for each row from call to call: reset() at
+    the start of an episode. Not for several threads at once.
     """
 
     def __init__(self, manifest: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> None:
@@ -39,7 +39,11 @@ class Policy:
         self.digest: str = manifest["digest"]
         config: str = manifest["config_yaml"]
         model = _section(config, "model")
-        self._keeps = self._kept_columns(manifest.get("transforms", []))
+        transforms: list[dict[str, Any]] = manifest.get("transforms", [])
+        for transform in transforms:
+            if transform.keys() - KNOWN:
+                raise SkeinError(f"between {self.env_id} and its policy is env.transforms {next(iter(transform))}, which this "
+                                 "release does not know", DATA)
         self._tensors = tensors
         self._activation = _ACTIVATIONS[model["activation"]]
         names = [name for name in tensors if re.fullmatch(r"(policy|trunk)\.\d+\.weight", name)]
@@ -51,43 +55,45 @@ class Policy:
             self._mean = tensors["obs_normalizer.mean"].astype(np.float32)
             exported = tensors.get("obs_normalizer.inv_std")  # An exported file has this, a checkpoint the variance.
             self._scale = (1 / np.sqrt(tensors["obs_normalizer.variance"] + 1e-8)).astype(np.float32) if exported is None else exported
-        self.has_memory = "memory.weight_ih" in tensors
         self._gates = {"gru": 3, "lstm": 4}.get(model.get("memory", "none"), 0)
         self._state: list[Floats] = []
-        first = tensors["memory.weight_ih"] if self.has_memory else self._layers[0][0]
+        first = tensors["memory.weight_ih"] if self._gates else self._layers[0][0]
         self.obs_size: int = first.shape[1]
         self.action_size: int = self._layers[-1][0].shape[0]
         # Choices have no standard deviation.
         self.discrete: bool = "log_std" not in tensors
+        self._observations = Observations(self.env_id, transforms, self.obs_size)
+        self.has_memory: bool = self._gates > 0 or self._observations.remembers
+        self._begins: Union[NDArray[np.bool_], None] = None  # Rows whose next observation begins an episode; None: all.
+        spec: dict[str, Any] = manifest.get("spec", {})
+        bounds = bounds_of(spec["action_low"], spec["action_high"]) if "action_low" in spec else None
+        self._actions = Actions(transforms, bounds, _section(config, "env").get("clip_actions_for_reward") != "false")
 
     def __call__(self, observation: ArrayLike, deterministic: bool = True,
                  rng: Union[np.random.Generator, None] = None) -> Any:
-        """The action for each observation: reals as they leave the network, which an environment's bounds may clip, or the
-        number of a choice. With `deterministic` false it is drawn with `rng`."""
+        """The action for each observation, as the environment takes it: reals, clipped where an exported file clips them and
+        transformed, or the number of a choice. With `deterministic` false it is drawn with `rng`. Old checkpoints that
+        neither say the bounds of their environment nor have a transform that does are not clipped."""
         head = self.head(observation)
         if deterministic:
-            return np.argmax(head, axis=-1) if self.discrete else head
+            return np.argmax(head, axis=-1) if self.discrete else self._actions(head)
         rng = rng if rng is not None else np.random.default_rng()
         if self.discrete:  # The largest of the logits with Gumbel noise is distributed as their softmax.
             return np.argmax(head + rng.gumbel(size=head.shape), axis=-1)
         noise = rng.standard_normal(head.shape)
-        return (head + np.exp(self._tensors["log_std"]) * noise).astype(np.float32)
+        return self._actions((head + np.exp(self._tensors["log_std"]) * noise).astype(np.float32))
 
     def head(self, observation: ArrayLike) -> Floats:
-        """The means of the actions, or the logits of the choices."""
+        """The means of the actions as they leave the network, not clipped and not transformed, or the logits of the choices."""
         x = np.asarray(observation, np.float32)
-        for keep, of in self._keeps:
-            if x.ndim == 0 or (x.shape[-1] != of if of is not None else x.shape[-1] <= keep.max()):
-                want = f"{of} numbers" if of is not None else f"more than {keep.max()} numbers"
-                raise ValueError(f"an observation of {self.env_id} is {want}, of which its policy sees {keep.size}, got shape {x.shape}")
-            x = x[..., keep]
-        if x.ndim == 0 or x.shape[-1] != self.obs_size:
-            raise ValueError(f"an observation of {self.env_id} is {self.obs_size} numbers, got shape {x.shape}")
+        self._observations.check(x)
+        begins = self._begin(x.shape[:-1])
+        x = self._observations.see(x, begins)
         if self._normalizes:
             x = (x - self._mean) * self._scale
         x = np.clip(x, -10, 10)
-        if self.has_memory:
-            x = self._remember(x)
+        if self._gates:
+            x = self._remember(x, begins)
         for weight, bias in self._layers[:-1]:
             x = self._activation(x @ weight.T + bias)
         weight, bias = self._layers[-1]
@@ -96,20 +102,26 @@ class Policy:
     def reset(self, mask: Union[ArrayLike, None] = None) -> None:
         """Begins new episodes: in all rows, or in those where `mask` is true. Without a memory there is nothing to do."""
         if mask is None:
-            self._state = []
-        for part in self._state:
-            part[np.asarray(mask, bool)] = 0
+            self._begins, self._state = None, []
+            self._observations.reset()
+        elif self._begins is not None:
+            self._begins[np.asarray(mask, bool)] = True
 
-    def _remember(self, x: Floats) -> Floats:
+    def _begin(self, rows: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Which rows begin an episode with this observation."""
+        begins = np.ones(rows, bool) if self._begins is None else self._begins
+        if begins.shape != rows:
+            raise ValueError(f"got {rows} rows of observations, and the policy remembers {begins.shape}; call reset() in between")
+        if self.has_memory:
+            self._begins = np.zeros(rows, bool)
+        return begins
+
+    def _remember(self, x: Floats, begins: NDArray[np.bool_]) -> Floats:
         """One step of torch.nn.GRUCell or LSTMCell."""
         weights = [self._tensors["memory." + name] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-        size = weights[1].shape[1]
-        shape = (*x.shape[:-1], size)
-        if self._state and self._state[0].shape != shape:
-            raise ValueError(f"got {x.shape[:-1]} rows of observations, and the policy remembers "
-                             f"{self._state[0].shape[:-1]}; call reset() in between")
-        if not self._state:
-            self._state = [np.zeros(shape, np.float32) for _ in range(self._gates - 2)]
+        shape = (*x.shape[:-1], weights[1].shape[1])
+        before = self._state or [np.zeros(shape, np.float32) for _ in range(self._gates - 2)]
+        self._state = [np.where(begins[..., None], np.float32(0), part) for part in before]
         from_input = x @ weights[0].T + weights[2]
         from_state = self._state[0] @ weights[1].T + weights[3]
         if self._gates == 3:
@@ -123,16 +135,6 @@ class Policy:
             c = _sigmoid(f) * self._state[1] + _sigmoid(i) * np.tanh(g)
             self._state = [_sigmoid(o) * np.tanh(c), c]
         return self._state[0]
-
-    def _kept_columns(self, transforms: list[dict[str, Any]]) -> list[tuple[NDArray[np.int64], Union[int, None]]]:
-        """Columns of the environment's observation that the policy sees, and of how many; None: an older file, which does not
-        say it. Transforms of actions, and those with a memory, are not for this class."""
-        for transform in transforms:
-            if transform.keys() - {"hide", "clip", "time_limit", "reward_scale", "reward_clip"}:
-                raise SkeinError(f"between {self.env_id} and its policy is env.transforms {next(iter(transform))}, which "
-                                 "skein export and skein serve apply", DATA)
-        hides = [transform["hide"] for transform in transforms if "hide" in transform]
-        return [(np.array(hide["keep"]), hide.get("of")) for hide in hides]
 
     def __repr__(self) -> str:
         return f"<policy for {self.env_id} after {self.env_steps} env steps, digest {self.digest}>"
@@ -164,7 +166,8 @@ def _load_exported(path: pathlib.Path) -> Policy:
         metadata = {key.removeprefix("skein."): value for key, value in entries["__metadata__"].items()}
         if metadata["format"] != str(FORMAT):
             raise SkeinError(f"{path}: its format is {metadata['format']}, and this knows {FORMAT}", DATA)
-        manifest = {**metadata, "env_steps": int(metadata["env_steps"]), "transforms": json.loads(metadata["transforms"])}
+        manifest = {**metadata, "env_steps": int(metadata["env_steps"]), "transforms": json.loads(metadata["transforms"]),
+                    "spec": json.loads(metadata["spec"])}
         return Policy(manifest, read_safetensors(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise SkeinError(f"{path} is no policy that skein export --format safetensors has written: {type(error).__name__} {error}",

@@ -22,8 +22,10 @@ from skein_rl.errors import SkeinError
 from skein_rl.policy import Policy, load
 from skein_rl.programs import code_of, environment, last_line, program
 
-# The shipped configurations, which the wheel brings; in a source tree there is no such folder.
+# The shipped configurations: the wheel's, or those of the clone that this file is in.
 CONFIGS = pathlib.Path(__file__).resolve().parent / "configs"
+if not CONFIGS.is_dir() and (CONFIGS.parents[2] / "configs").is_dir():
+    CONFIGS = CONFIGS.parents[2] / "configs"
 USAGE, UNAVAILABLE = 64, 69
 _DIRECTORY = "run directory: "
 _LOOK_AGAIN_SECONDS = 0.2
@@ -38,6 +40,7 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
     with _ for - (seed=1, env="CartPole-v1", steps=1e6, no_eval=True); `settings` are any settings by their names
     ({"ppo.lr": 1e-3}), NumPy's numbers too. What the run prints goes to standard error, unless `quiet`. The run ends with
     this process, however that ends.
+    `callbacks` may be a class or function instead of its name (callbacks=watch.Watch).
     An environment of one's own in Python (env="python:my_env:make") runs in this Python, unless SKEIN_PYTHON or
     env.external.python say otherwise. SkeinError: the program refused; nothing was started.
     """
@@ -48,6 +51,7 @@ def train(config: Union[str, os.PathLike[str], None] = None, *, settings: Option
         command += ["--config", os.fspath(config)]
     for name, value in flags.items():
         flag = "--" + name.replace("_", "-")
+        value = _name_of(value) if name == "callbacks" and not isinstance(value, (str, bool, type(None))) else value
         value = value.item() if isinstance(value, np.generic) else value
         if value is True:
             command.append(flag)
@@ -198,6 +202,25 @@ def _found(config: Union[str, os.PathLike[str]]) -> pathlib.Path:
     shipped = CONFIGS / path.name
     is_bare = path.parent == pathlib.Path()
     return shipped if is_bare and not path.exists() and shipped.is_file() else path
+
+
+def _name_of(callbacks: Any) -> str:
+    """"module:qualname", by which another process can import the class or function. SkeinError: none can."""
+    module, name = getattr(callbacks, "__module__", None), getattr(callbacks, "__qualname__", None)
+    if not module or not name:
+        raise SkeinError(f"callbacks is an object of type {_type_of(callbacks)}; want a class or function that makes it, or "
+                         "its name, \"my_module:make\"", USAGE)
+    if module == "__main__" or "<" in name:  # <locals>, <lambda>
+        where = "is of __main__" if module == "__main__" else "is local"
+        raise SkeinError(f"callbacks: {name} {where}, and the run's own process must import it: put it into a file of its own, "
+                         "at the top level", USAGE)
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found != callbacks:
+        raise SkeinError(f"callbacks: {module}:{name} is another object than the one that was given; give its name, "
+                         "\"my_module:make\"", USAGE)
+    return f"{module}:{name}"
 
 
 def _yaml(name: str, value: Any) -> str:

@@ -123,12 +123,93 @@ class Policies(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "is more than 2 numbers"):
             older(np.zeros(2))
 
-    def test_transforms_that_the_class_does_not_apply_are_refused(self):
-        for transform in ("squash", "scale", "{stack: 2}"):
-            folder = self.trained(f"env.transforms=[{transform}]")
-            with self.assertRaisesRegex(skein.SkeinError, "env.transforms " + transform.strip("{: 2}")) as caught:
-                skein.load(folder)
-            self.assertEqual(caught.exception.code, 65)
+    def test_transforms_that_this_release_does_not_know_are_refused(self):
+        folder = self.trained("env.transforms=[squash]")
+        manifest = folder / "checkpoints/latest/manifest.json"
+        manifest.write_text(manifest.read_text().replace('"squash"', '"twist"'))
+        with self.assertRaisesRegex(skein.SkeinError, "env.transforms twist, which this release does not know") as caught:
+            skein.load(folder)
+        self.assertEqual(caught.exception.code, 65)
+
+    def reference(self):
+        """Folders of checkpoints, with what Skein's own environments and policies do in them (tests/export), by their names, and
+        the exported file of each."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        names = subprocess.run([BIN / "export-reference", folder.name], check=True, capture_output=True, text=True).stdout.split()
+        for name in names:
+            here = pathlib.Path(folder.name) / name
+            file = here / "policy.safetensors"
+            subprocess.run([BIN / "skein", "export", "--checkpoint", here, "--format", "safetensors", "--out", file], check=True,
+                           stdout=subprocess.DEVNULL)
+            yield name, here, file
+
+    def test_actions_are_those_of_skein_through_every_transform(self):
+        steps, seen = 1500, set()
+        for name, folder, file in self.reference():
+            metadata = skein.policy._split(file.read_bytes())[0]["__metadata__"]
+            transforms, spec = json.loads(metadata["skein.transforms"]), json.loads(metadata["skein.spec"])
+            seen.update(*transforms)
+            # Of a checkpoint that says what its file says.
+            manifest = folder / "checkpoints/latest/manifest.json"
+            manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "transforms": transforms, "spec": spec}))
+            resets = np.fromfile(folder / "resets", np.uint8)
+            observations, heads, actions = (np.fromfile(folder / what, np.float32).reshape(resets.size, -1)[:steps]
+                                            for what in ("observations", "heads", "actions"))
+            self.assertGreater(resets[:steps].sum(), 20)
+            for policy in (skein.load(file), skein.load(folder)):
+                got = []
+                for observation, begins in zip(observations, resets):
+                    if begins:
+                        policy.reset()
+                    got.append(policy(observation))
+                if policy.discrete:  # But where two logits are as good as equal.
+                    chosen = np.take_along_axis(heads, np.array(got)[:, None], axis=1)
+                    self.assertLess(float((heads.max(axis=1, keepdims=True) - chosen).max()), 1e-5, name)
+                else:
+                    size = float(np.max(np.subtract(spec["action_high"], spec["action_low"])))
+                    np.testing.assert_allclose(got, actions, rtol=0, atol=1e-5 * size, err_msg=name)
+                    self.assertEqual(np.abs(actions).max() > np.max(spec["action_high"]), name == "unclipped", name)
+            if name in ("tanh", "linear"):  # There was something to clip.
+                self.assertGreater(np.abs(heads).max(), 1, name)
+        self.assertEqual(seen, {"hide", "stack", "scale", "squash", "clip"})
+
+    def test_rows_that_begin_anew_forget_what_was_stacked(self):
+        for name, _, file in self.reference():
+            together, apart = skein.load(file), [skein.load(file) for _ in range(3)]
+            if not together.has_memory:
+                continue
+            size = json.loads(skein.policy._split(file.read_bytes())[0]["__metadata__"]["skein.spec"])["observation_size"]
+            for step, rows in enumerate(np.random.default_rng(5).normal(size=(12, 3, size)).astype(np.float32)):
+                if step in (4, 5, 9):
+                    mask = [step == 5, True, step == 9]
+                    together.reset(mask)
+                    for one, begins in zip(apart, mask):
+                        if begins:
+                            one.reset()
+                want = [one.head(row) for one, row in zip(apart, rows)]
+                np.testing.assert_allclose(together.head(rows), want, rtol=1e-5, atol=1e-6, err_msg=f"{name}, step {step}")
+            with self.assertRaisesRegex(ValueError, "call reset"):
+                together(rows[0])
+            for wrong in (size - 1, size + 1, size * 3):  # A refused one is not remembered.
+                with self.assertRaisesRegex(ValueError, f"is {size} numbers"):
+                    together(np.zeros((3, wrong)))
+            rows = np.ones((3, size), np.float32)
+            np.testing.assert_allclose(together.head(rows), [one.head(row) for one, row in zip(apart, rows)], rtol=1e-5, atol=1e-6)
+
+    def test_actions_are_scaled_and_clipped_by_the_formulas(self):
+        """Of trained checkpoints, whose heads stand in as the oracle's."""
+        for transform, bound, change in (("scale", 1, lambda x: x), ("squash", 10, math.tanh), ("clip", 2, lambda x: x / 2)):
+            with self.subTest(transform):
+                policy = skein.load(self.trained(f"env.transforms=[{transform}]", "model.init_log_std=2"))
+                for seed in range(100):  # Of Pendulum-v1, whose actions are in [-2, 2].
+                    observation = np.random.default_rng(seed).normal(size=3)
+                    noise = np.random.default_rng(seed).standard_normal(1)
+                    std = np.exp(policy._tensors["log_std"].astype(np.float64))
+                    raw = float((policy.head(observation) + std * noise)[0])
+                    want = -2 + (change(min(bound, max(-bound, raw))) + 1) / 2 * 4
+                    got = policy(observation, deterministic=False, rng=np.random.default_rng(seed))
+                    self.assertAlmostEqual(float(got[0]), want, delta=4e-6)
 
     @staticmethod
     def give_memory(folder, memory, size, hidden):
@@ -168,7 +249,7 @@ class Policies(unittest.TestCase):
                     rows = rng.normal(size=(2, policy.obs_size)) * 3
                     rows = rows.astype(np.float32)
                     want = [oracle.act(row) for oracle, row in zip(oracles, rows.tolist())]
-                    np.testing.assert_allclose(policy(rows), want, rtol=1e-4, atol=1e-5)
+                    np.testing.assert_allclose(policy.head(rows), want, rtol=1e-4, atol=1e-5)
                 with self.assertRaisesRegex(ValueError, "call reset"):
                     policy(rows[0])
                 policy.reset()

@@ -6,6 +6,7 @@ Exits with 77, skipped, where NumPy and mypy cannot be had (scripts/fetch_python
 """
 
 import decimal
+import importlib
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import tempfile
 import textwrap
 import time
 import unittest
+import unittest.mock
 
 from fetched_python import ROOT, python_of, run_inside
 
@@ -186,6 +188,44 @@ class Runs(unittest.TestCase):
                 os.environ["SKEIN_BIN"] = str(BIN)
             words = (stand_in.parent / "arguments").read_text().splitlines()
         return dict(word.split("=", 1) for word, before in zip(words[1:], words) if before == "--set"), words
+
+    def test_a_shipped_file_by_its_name_alone(self):
+        self.assertEqual(skein.CONFIGS, ROOT / "configs")  # The wheel's: wheel_test.py.
+        for given, config in (("half_cheetah_ppo.yaml", ROOT / "configs/half_cheetah_ppo.yaml"), ("none.yaml", "none.yaml"),
+                              ("here/half_cheetah_ppo.yaml", "here/half_cheetah_ppo.yaml")):
+            _, words = self.given(config=given)
+            self.assertEqual(words[words.index("--config") + 1], str(config))
+
+    def test_callbacks_are_named_by_what_makes_them(self):
+        steps_to = importlib.import_module("skein_env.steps_to")
+        for callbacks, name in ((steps_to.StepsTo, "skein_env.steps_to:StepsTo"), ("my_module:make?a=1", "my_module:make?a=1"),
+                                (code_blocks.fenced, "code_blocks:fenced"),
+                                (importlib.import_module("skein_env").Run.stop, "skein_env.callbacks:Run.stop")):
+            _, words = self.given(callbacks=callbacks)
+            self.assertEqual(words[words.index("--callbacks") + 1], name)
+        self.assertNotIn("--callbacks", self.given(callbacks=None)[1])
+
+        class Local:
+            pass
+
+        of_main = type("Mine", (), {"__module__": "__main__", "__qualname__": "Mine"})
+        another = type("StepsTo", (), {"__module__": "skein_env.steps_to", "__qualname__": "StepsTo"})
+        for callbacks, said in ((of_main, "callbacks: Mine is of __main__, .* put it into a file of its own"),
+                                (Local, "callbacks: .*<locals>.Local is .* put it into a file of its own"),
+                                (lambda: None, "callbacks: .*<lambda> is .* put it into a file of its own"),
+                                (steps_to.StepsTo(1), "callbacks is an object of type skein_env.steps_to.StepsTo; want a class or function"),
+                                (another, "callbacks: skein_env.steps_to:StepsTo is another object")):
+            with self.subTest(said), self.assertRaisesRegex(skein.SkeinError, f"^{said}[^\n]*$") as caught:
+                skein.train(env="CartPole-v1", callbacks=callbacks, quiet=True)
+            self.assertEqual(caught.exception.code, 64)
+
+    def test_a_run_calls_back_an_object_that_was_given_as_a_class(self):
+        (self.runs / "mine_of_a_file.py").write_text("class Mine:\n    def on_iteration(self, run, metrics):\n"
+                                                     "        run.log('seven', 7)\n        run.stop()\n")
+        with unittest.mock.patch.dict(os.environ, PYTHONPATH=str(self.runs)), \
+                unittest.mock.patch.object(sys, "path", [*sys.path, str(self.runs)]):
+            run = self.train(steps=10**9, callbacks=importlib.import_module("mine_of_a_file").Mine)
+            self.assertEqual([line["callback"] for line in run], [{"seven": 7}])
 
     def test_settings_of_numpy(self):
         numbers = {"a": np.float32(1), "b": np.int64(7), "c": np.bool_(True), "d": np.arange(3), "e": [np.float64(0.5), (1, 2)],
