@@ -69,6 +69,10 @@ class Batch(abc.ABC):
             self.step(columns)
             yield
 
+    def users_own(self) -> Any:
+        """The object whose class a user has written, for messages."""
+        return self
+
     def close(self) -> None:
         """Frees what the environments hold."""
 
@@ -128,8 +132,7 @@ def close(env: Union[Batch, Single]) -> bool:
         env.close()
         return True
     except THROWN as error:
-        called = env.users_own() if isinstance(env, Single) else env
-        print(f"skein-env: closing it: {describe(error, called)}", file=sys.stderr)
+        print(f"skein-env: closing it: {describe(error, env.users_own())}", file=sys.stderr)
         return False
 
 

@@ -74,7 +74,7 @@ class Run:
         self._answer["set_at"] = f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
         self.config[setting] = value
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: str = "") -> None:
         """Ends the run in order, with a checkpoint, from which it can go on. `why` is shown."""
         if self._call == "run_end":
             raise RuntimeError("the run has ended")

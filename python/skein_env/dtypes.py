@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an environment's numbers have the types that it declares, for `skein env check`.
+"""Whether an environment's numbers have the types and bounds that it declares, for `skein env check`.
 
 All numbers become float32 on their way to an actor, within bounds in which that knows each whole number. What does not
 look like its declaration is named.
@@ -27,6 +27,7 @@ class _Found:
     def __init__(self) -> None:
         self.types: Dict[str, Set[str]] = {}
         self.problems: List[str] = []
+        self._outside: Set[str] = set()  # What has been outside of its bounds, each once.
 
     def problem(self, text: str) -> None:
         if text not in self.problems:
@@ -41,6 +42,21 @@ class _Found:
         alike = want is None or array.dtype == want or (whole and array.ndim == 0 and array.dtype.kind in "iu")
         if not alike:
             self.problem(f"{name} is {array.dtype}, its space says {np.dtype(want)}")
+        self._within(name, declared, array)
+
+    def _within(self, name: str, declared: Any, array: Any) -> None:
+        """Of a Box, and of a BoundedArray of dm_env's. What is NaN or of another shape, another point names."""
+        low, high = (getattr(declared, of, getattr(declared, spec, None)) for of, spec in (("low", "minimum"), ("high", "maximum")))
+        if name in self._outside or low is None or high is None or array.shape != declared.shape or array.dtype.kind not in "biuf":
+            return
+        low, high = np.broadcast_to(low, array.shape).reshape(-1), np.broadcast_to(high, array.shape).reshape(-1)
+        flat = array.reshape(-1).astype(low.dtype) if array.dtype.kind == low.dtype.kind == "f" else array.reshape(-1)
+        outside = np.flatnonzero((flat < low) | (flat > high))
+        if outside.size:
+            i = int(outside[0])
+            self._outside.add(name)
+            bound = f"at least {low[i]:.9g}" if flat[i] < low[i] else f"at most {high[i]:.9g}"
+            self.problem(f"number {i} of {name} is {flat[i]:.9g}, its space says {bound}")
 
     def reward(self, value: Any) -> None:
         self.types.setdefault("rewards", set()).add(getattr(getattr(value, "dtype", None), "name", type(value).__name__))
@@ -146,6 +162,7 @@ def report(make: Callable[..., Any], arguments: Dict[str, Any]) -> Dict[str, str
         return {"verdict": "not_applicable", "found": "it makes several at once, or writes float32 itself", "remedy": ""}
     if found.problems:
         return {"verdict": "fails", "found": "; ".join(found.problems),
-                "remedy": "give back what the spaces declare (observation.astype(space.dtype)), rewards as numbers, flags as bools"}
+                "remedy": "give back what the spaces declare (observation.astype(space.dtype), within their bounds), or declare "
+                          "wider ones; rewards as numbers, flags as bools"}
     types = ", ".join(f"{what} {' and '.join(sorted(names))}" for what, names in sorted(found.types.items()))
     return {"verdict": "ok", "found": f"{types}, as declared; Skein has them as float32", "remedy": ""}

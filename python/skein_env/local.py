@@ -160,7 +160,7 @@ def _serve_greeted(batch: Batch, sock: socket.socket, memory: int) -> int:
         pass  # The client is gone.
     except THROWN as error:  # Of a Batch: all its environments fail.
         with contextlib.suppress(OSError):
-            sock.send(wire.failure(0, describe(error)))
+            sock.send(wire.failure(0, describe(error, batch.users_own())))
         return 70
     return 0
 

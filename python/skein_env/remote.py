@@ -199,8 +199,9 @@ class _Service:
             raise  # Nobody asks for more.
         except THROWN as error:  # Of a Batch: all its environments fail.
             if context.is_active():
-                print(f"skein-env: {describe(error)}", file=sys.stderr)
-                context.abort(grpc.StatusCode.UNAVAILABLE, describe(error))
+                why = describe(error, None if batch is None else batch.users_own())
+                print(f"skein-env: {why}", file=sys.stderr)
+                context.abort(grpc.StatusCode.UNAVAILABLE, why)
         finally:
             if batch is not None:
                 close(batch)

@@ -4,9 +4,11 @@
 
 import contextlib
 import io
+import mmap
 import os
 import queue
 import re
+import socket
 import subprocess
 import sys
 import unittest
@@ -16,6 +18,8 @@ from fetched_python import ROOT, run_inside
 if __name__ == "__main__":
     run_inside("environments")
 
+import dm_env
+import dm_env.specs
 import grpc
 import gymnasium
 import numpy as np
@@ -23,10 +27,12 @@ import numpy as np
 sys.path.insert(0, str(ROOT / "python"))
 import skein_env
 import team_envs
-from skein_env import wire
+from skein_env import columns as layout
+from skein_env import local, wire
 from skein_env.adapters import adapt, make_batch
 from skein_env.batch import close
 from skein_env.columns import memory_bytes, new_columns
+from skein_env.dtypes import report
 from skein_env.remote import answer, is_loopback
 from skein_env.spaces import actions_of, flatten
 
@@ -290,6 +296,53 @@ class Adapters(unittest.TestCase):
         batch.step(columns)
         ((_, why),) = batch.failures()
         self.assertRegex(why, r"expected 5, got 4\) \(.*team_envs.py:\d+ defines Four\)$")
+
+    def test_a_vector_environment_of_another_shape_is_named_with_the_place_of_its_class(self):
+        said = r"^ValueError: an observation has the shape \(1, 2\), the space says \(1, 3\) \(.*team_envs.py:\d+ defines Short\)$"
+        sent, answers = self.open(self.serve("team_envs:Short"))
+        self.assertTrue(next(answers))
+        reset = wire.put_int(1, 1) + wire.put_bytes(2, b"\1") + wire.put_bytes(3, bytes(4))
+        sent.put(wire.put_bytes(3, reset))
+        self.assertTrue(next(answers))
+        sent.put(wire.put_bytes(2, wire.put_int(1, 2) + wire.put_bytes(2, bytes(4)) + wire.put_bytes(3, bytes(4))))
+        with self.assertRaises(grpc.RpcError) as failed:
+            next(answers)
+        self.assertRegex(failed.exception.details(), said)
+        # In shared memory, with a step as the first request.
+        batch = make_batch(team_envs.Short, 1, {})
+        size = memory_bytes(batch.spec, 1)
+        memory = os.memfd_create("columns")
+        self.addCleanup(os.close, memory)
+        os.ftruncate(memory, size)
+        with mmap.mmap(memory, size) as shared:
+            shared[layout.KIND_AT] = layout.STEP
+            shared[layout.REQUEST_AT] = 1
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            ours.send(wire.put_bytes(4, wire.put_int(1, size)))
+            self.assertEqual(local._serve_greeted(batch, theirs, memory), 70)
+            ours.recv(1 << 18)  # The welcome.
+            failure = wire.read_fields(wire.get_bytes(wire.read_fields(ours.recv(1 << 18)), 3))
+        self.assertRegex(wire.get_bytes(failure, 2).decode(), said)
+
+    def test_numbers_beyond_what_is_declared_are_named(self):
+        """Of dm_env; env_check_test.py has those of Gymnasium's."""
+        class Low(team_envs.Catch):
+            def observation_spec(self):
+                return {**super().observation_spec(), "position": dm_env.specs.BoundedArray((3,), np.float64, -1, [1, 9, 2])}
+
+        self.assertEqual(report(team_envs.Catch, {})["verdict"], "ok")
+        found = report(Low, {})
+        self.assertEqual((found["verdict"], found["found"]),
+                         ("fails", "number 0 of an observation['position'] is 2, its space says at most 1"))
+
+    def test_several_from_a_function_without_num_envs_are_told_what_it_needs(self):
+        def own_batch():
+            return make_batch(team_envs.cartpole, 2, {})
+
+        for make in (team_envs.short_without_a_number, own_batch):
+            with self.assertRaisesRegex(skein_env.EnvError, r"returned a \S+, which is several environments; it needs a parameter num_envs"):
+                make_batch(make, 2, {})
 
     def test_bytes_that_are_no_message(self):
         generator = np.random.default_rng(3)

@@ -145,6 +145,16 @@ class OfAnotherType(Line):
         return super().observe().astype(np.float64)
 
 
+class OutOfItsBox(Line):
+    """Each of its parts is out of its bounds in most steps."""
+
+    observation_space = spaces.Dict(at=spaces.Box(np.float32([-1000, -1000]), np.float32([0.25, 1000]), dtype=np.float32),
+                                    steps=spaces.Box(0, 5, (), np.int64), free=spaces.Box(-np.inf, np.inf, (1,), np.float32))
+
+    def observe(self):
+        return {"at": np.array([0.5, self.begin], np.float32), "steps": np.array(self.steps), "free": np.full(1, 1e5, np.float32)}
+
+
 class FlaggingWithNumbers(Line):
     def step(self, action):
         observation, reward, terminated, truncated, info = super().step(action)

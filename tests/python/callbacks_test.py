@@ -141,6 +141,12 @@ class Callbacks(unittest.TestCase):
         self.assertIn("takes 2 positional arguments but 3 were given", error)
         self.assertIn("other.py:2 defines Other.on_iteration", error)
 
+    def test_a_stop_needs_no_reason(self):
+        for what in ("run.stop()", "run.stop('')"):
+            process = self.started(what=what)
+            process.ask(BEGIN)
+            self.assertEqual(process.ask(LINE), {"stop": "no reason given"})
+
     def test_log_and_set_have_their_place(self):
         run = skein_env.Run({}, "/tmp", 0, 0)
         for call in (lambda: run.log("a", 1), lambda: run.set("ppo.lr", 1)):

@@ -52,6 +52,8 @@ class EnvCheck(unittest.TestCase):
             ("EndingAtItsLimit", "ends", "terminated in their last allowed step, the 20th", "--set", "env.max_episode_steps=20"),
             ("Endless", "ends", r"no episode of \d+ steps ended"),
             ("OfAnotherType", "dtypes", r"an observation is float64, its space says float32; a reward is an array of float64"),
+            ("OutOfItsBox", "dtypes", r"number 0 of an observation\['at'\] is 0.5, its space says at most 0.25; "
+                                      r"number 0 of an observation\['steps'\] is 6, its space says at most 5$"),
             ("FlaggingWithNumbers", "dtypes", "terminated is of type int, want a bool"),
             ("Leaving", "closes", "its environments could not be closed; what its server said of it stands above"),
             ("ResettingEarly", "final observation", r"after each of \d+ episodes it is the first one of the next episode"),

@@ -181,6 +181,7 @@ class Training(unittest.TestCase):
             ("python:team_envs:no_such", 65, r"team_envs \(.*team_envs.py\) has no function 'no_such'"),
             ("python:team_envs:raises", 65, r"ValueError: no map of this arena \(.*team_envs.py:\d+ in raises\)"),
             ("python:team_envs:a_number", 65, "the function returned a builtins.int"),
+            ("python:team_envs:short_without_a_number", 65, r"returned a team_envs.Short, .* it needs a parameter num_envs"),
             ("python:team_envs:minigrid_with_its_text", 65, "MissionSpace has no numbers"),
             ("python:team_envs:cartpoles_in_the_next_step", 65, "autoreset_mode is NEXT_STEP"),
             ("python:team_envs:mixed?action=many", 65, "10000 combinations, at most 1024"),

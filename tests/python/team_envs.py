@@ -270,6 +270,28 @@ class Four(gymnasium.Env):
         return np.zeros(1, np.float32), 1.0, False, {}
 
 
+class Short(gymnasium.vector.VectorEnv):
+    """Several at once, whose observations lack a column in each step."""
+
+    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.DISABLED}
+    single_observation_space = spaces.Box(-1, 1, (3,), np.float32)
+    single_action_space = spaces.Discrete(2)
+
+    def __init__(self, num_envs):
+        self.num_envs = num_envs
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros((self.num_envs, 3), np.float32), {}
+
+    def step(self, actions):
+        none = np.zeros(self.num_envs, bool)
+        return np.zeros((self.num_envs, 2), np.float32), np.ones(self.num_envs), none, none, {}
+
+
+def short_without_a_number():
+    return Short(2)
+
+
 class Odd(gymnasium.Env):
     """Observes a matrix of its own, which it changes in place; its seed says what is odd in the third step."""
 

@@ -20,10 +20,19 @@ def is_a(value: Any, *names: str) -> bool:
     return False
 
 
+def _class_of(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
 def adapt(env: Any) -> Single:
     """One environment. EnvError: nobody knows it, or its spaces are refused."""
     if isinstance(env, Single):
         return env
+    if isinstance(env, Batch) or is_a(env, "gymnasium.vector.VectorEnv", "gym.vector.VectorEnv"):
+        raise EnvError(
+            f"the function returned a {_class_of(env)}, which is several environments; it needs a parameter num_envs then, "
+            "which says of how many"
+        )
     if is_a(env, "gymnasium.Env", "gym.Env"):
         from .gymnasium import GymnasiumEnv
 
@@ -39,7 +48,7 @@ def adapt(env: Any) -> Single:
     if is_a(env, "pettingzoo.AECEnv"):
         raise EnvError("a PettingZoo environment whose agents act in turn; make its parallel_env instead")
     raise EnvError(
-        f"the function returned a {type(env).__module__}.{type(env).__qualname__}; want a gymnasium.Env or VectorEnv, a "
+        f"the function returned a {_class_of(env)}; want a gymnasium.Env or VectorEnv, a "
         "pettingzoo.ParallelEnv, a dm_env.Environment, or a Batch or Single of skein_env"
     )
 
@@ -84,7 +93,7 @@ def make_batch(make: Callable[..., Any], num_envs: int, arguments: Dict[str, Any
     if not isinstance(made, Batch):
         raise EnvError(
             "a function with a parameter num_envs returns all environments at once, a gymnasium.vector.VectorEnv or a "
-            f"skein_env.Batch; it returned a {type(made).__module__}.{type(made).__qualname__}"
+            f"skein_env.Batch; it returned a {_class_of(made)}"
         )
     if made.num_envs != num_envs:
         raise EnvError(f"the function was asked for {num_envs} environments and made {made.num_envs}")

@@ -178,5 +178,8 @@ class GymnasiumVector(Batch):
             for e in np.flatnonzero(ended):
                 self._obs.write(_one(observed, int(e)), columns.observation[e, 0])
 
+    def users_own(self) -> Any:
+        return getattr(self._env, "unwrapped", self._env)
+
     def close(self) -> None:
         self._env.close()
