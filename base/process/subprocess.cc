@@ -154,7 +154,10 @@ std::optional<int> Subprocess::Poll() {
   siginfo_t ended = {};
   if (guard_.has_value() && waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       ended.si_pid == pid_) {
-    kill(-pid_, SIGKILL);  // What it has started and not ended; the group has its number until it is reaped.
+    // What it has started and not ended; the group has its number until it is reaped. Python's multiprocessing clears
+    // away shared memory a moment after its end.
+    absl::SleepFor(absl::Milliseconds(20));
+    kill(-pid_, SIGKILL);
   }
   if (!exit_.has_value() && waitpid(pid_, &status, WNOHANG) == pid_) {
     exit_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
