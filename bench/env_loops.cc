@@ -126,7 +126,9 @@ std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t widt
 absl::Status TransformActions(const VectorEnv::Options& options, int64_t width, std::vector<float>* actions) {
   const auto transforms = FindTransforms(options.env_id, options.env);
   if (!transforms.ok()) return transforms.status();
-  for (auto row = actions->begin(); row != actions->end(); row += width) TransformAction(*transforms, &*row);
+  for (size_t i = 0; i < actions->size(); i += static_cast<size_t>(width)) {
+    TransformAction(*transforms, actions->data() + i);
+  }
   return absl::OkStatus();
 }
 

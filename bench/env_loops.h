@@ -24,7 +24,7 @@ namespace skein {
 std::vector<float> RandomActions(const EnvSpec& spec, int64_t rows, int64_t width, uint64_t seed);
 
 // In place, what the environment itself gets of actions [rows, width] of the policy, one agent's in a row. Errors as
-// FindTransforms.
+// FindTransforms. REQUIRES: width > 0 divides the size.
 absl::Status TransformActions(const VectorEnv::Options& options, int64_t width, std::vector<float>* actions);
 
 // Rows [first, first + count) of the `rows` actions of a thread, with which the limit plays simulation `index` of those
