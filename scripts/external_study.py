@@ -35,7 +35,7 @@ TASKS = {
     "cartpole": Task("python:gymnasium:make?id=CartPole-v1", "cartpole_ppo", 200000),
     "half_cheetah": Task("python:gymnasium:make?id=HalfCheetah-v5", "half_cheetah_ppo", 3000000, "gymnasium"),
     "half_cheetah_native": Task("HalfCheetah-v5", "half_cheetah_ppo", 3000000),
-    "simple_spread": Task("python:external_tasks:spread", "general_ppo", 3000000, settings=(
+    "simple_spread": Task("python:external_tasks:spread", "general_ppo", 20000000, settings=(
         "rollout.num_envs=128", "rollout.envs_per_runner=32", "rollout.steps_per_iteration=3200", "ppo.lr=7e-4",
         "ppo.minibatch_size=3200", "ppo.entropy_coefficient=0.01", "model.hidden=[64, 64]")),
     "minigrid": Task("python:external_tasks:minigrid", "general_ppo", 500000),
