@@ -23,7 +23,7 @@ struct Fault {
   bool early_reset = false;    // The last observation is the next episode's first.
   bool forgets = false;        // Saves too little.
   bool short_row = false;      // Observes one number too few.
-  bool late = false;           // Comes apart in its 1,000th step.
+  bool late = false;           // Comes apart in its 300th step.
   bool has_no_bounds = false;  // A lower bound above the upper one.
 };
 
@@ -55,7 +55,7 @@ class Walk final : public Env {
     if (fault_.shared) at_ += 0.001 * (common += 1);
     if (fault_.throws && steps_ == 50) throw std::runtime_error("no way on");
     *reward = static_cast<float>(at_ - first_);
-    if (fault_.late && taken_ == 1000) *reward = std::numeric_limits<float>::infinity();
+    if (fault_.late && taken_ == 300) *reward = std::numeric_limits<float>::infinity();
     return fault_.terminates && steps_ == 60;
   }
   void Observe(float* obs) const override {
@@ -86,7 +86,7 @@ class Walk final : public Env {
 EnvCheck CheckWalk(const Fault& fault, EnvCheckOptions options = {}) {
   options.env_id = "Walk";
   options.num_envs = 4;
-  options.measure = absl::Milliseconds(fault.late ? 200 : 5);
+  options.measure = fault.late ? absl::Seconds(2) : absl::Milliseconds(5);
   options.make = [&fault](int size, uint64_t seed) {
     std::vector<std::unique_ptr<Env>> envs;
     for (int e = 0; e < size; ++e) envs.push_back(std::make_unique<Walk>(fault));

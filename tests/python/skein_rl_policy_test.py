@@ -99,6 +99,21 @@ class Policies(unittest.TestCase):
                 skein.load(file)
             self.assertEqual(caught.exception.code, 65)
 
+    def test_a_checkpoint_says_the_bounds_to_which_actions_are_clipped(self):
+        def spec(folder):
+            return json.loads((folder / "checkpoints/latest/manifest.json").read_text()).get("spec")
+
+        bounds = {"action_low": [-2], "action_high": [2]}
+        self.assertEqual(spec(self.trained("env.transforms=[squash]")), bounds)
+        self.assertIsNone(spec(self.trained(env="CartPole-v1")))
+        folder = self.trained("model.policy_head_scale=100")
+        self.assertEqual(spec(folder), bounds)
+        policy = skein.load(folder)
+        observations = np.random.default_rng(3).normal(size=(50, policy.obs_size)).astype(np.float32)
+        heads = policy.head(observations)
+        self.assertGreater(np.abs(heads).max(), 2)
+        np.testing.assert_array_equal(policy(observations), np.clip(heads, -2, 2))
+
     def test_columns_that_are_hidden_are_left_out_of_whole_observations_only(self):
         folder = self.trained("env.hide=[1]")
         file = folder / "policy.safetensors"
