@@ -212,9 +212,9 @@ absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& con
     return absl::DataLossError(absl::StrCat(status.message(), advice));
   }
   ApplyDefaults(&old_config);
-  // Runs that began before it was kept have none.
+  // Runs that began before it was kept have none. With any, whoever continues the run takes the file as it is.
   const v1::MujocoConfig& mujoco = config.env().mujoco();
-  if (mujoco.has_xml_digest() && !old_config.env().mujoco().has_xml_digest()) {
+  if (mujoco.has_xml_digest() && (!old_config.env().mujoco().has_xml_digest() || mujoco.xml_digest() == "any")) {
     old_config.mutable_env()->mutable_mujoco()->set_xml_digest(mujoco.xml_digest());
   }
   if (const auto difference = FirstDifference(old_config, config)) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+// Bounds of actions, as VectorEnv, the transform clip and exported policies keep them.
 namespace skein {
 
 // `value` within [low, high]; of NaN `low`.

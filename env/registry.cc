@@ -153,12 +153,11 @@ std::vector<std::string> IdsWhere(const Predicate& holds) {
   return ids;
 }
 
-// What other environments say to settings of the MuJoCo environments.
+// What other environments say to arguments of the MuJoCo environments.
 absl::Status CheckOptions(const std::string& id, const EnvOptions& options) {
-  const bool given = !options.mujoco.arguments.empty();
-  if ((!given && options.mujoco.clip_actions) || MakeMujocoTask(id).ok()) return absl::OkStatus();
-  const std::string setting = given ? "mujoco." + options.mujoco.arguments.begin()->first : "clip_actions_for_reward";
-  return absl::InvalidArgumentError(absl::StrCat("env.", setting, ": ", id, " is not a MuJoCo environment"));
+  if (options.mujoco.arguments.empty() || MakeMujocoTask(id).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("env.mujoco.", options.mujoco.arguments.begin()->first, ": ", id, " is not a MuJoCo environment"));
 }
 
 const Entry* FindEntry(const std::string& id) {

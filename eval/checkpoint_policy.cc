@@ -59,7 +59,7 @@ absl::Status RebuildPolicy(const Checkpoint& checkpoint, CheckpointPolicy* loade
 
 }  // namespace
 
-absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path) {
+absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path, bool any_model) {
   const auto found = FindCheckpoint(path);
   if (!found.ok()) return found.status();
   if (found->checkpoint.env_id == kSequenceModelId) {
@@ -77,7 +77,7 @@ absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path) {
     return absl::DataLossError(absl::StrCat(source, ": ", status.message()));
   }
   EnvOptions options = MakeEnvOptions(loaded.config.env());
-  options.mujoco.arguments.erase("xml_digest");  // Who plays episodes compares it.
+  if (any_model) options.mujoco.arguments.erase("xml_digest");
   const auto spec = FindEnvSpec(found->checkpoint.env_id, options);
   if (!spec.ok()) return spec.status();
   loaded.spec = *spec;

@@ -31,8 +31,9 @@ struct CheckpointPolicy {
 };
 
 // Loads the policy at `path`: a checkpoint's folder, or a run's folder or its checkpoints folder, for the newest one
-// there. NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration.
-// InvalidArgument: its environment is not registered, or refuses its settings.
-absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path);
+// there. NotFound: no checkpoint there. DataLoss: it is damaged, its tensors do not fit its configuration, or its model
+// (env.mujoco.xml_file) has changed, unless `any_model`. InvalidArgument: its environment is not registered, or refuses
+// its settings.
+absl::StatusOr<CheckpointPolicy> LoadCheckpointPolicy(const std::string& path, bool any_model = false);
 
 }  // namespace skein

@@ -93,7 +93,7 @@ struct Match {
 };
 
 absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, EvaluationResult* result) {
-  const auto loaded = LoadCheckpointPolicy(options.checkpoint);
+  const auto loaded = LoadCheckpointPolicy(options.checkpoint, /*any_model=*/true);  // Compared below, after --set.
   if (!loaded.ok()) return loaded.status();
   if (!options.env_id.empty() && options.env_id != loaded->spec.id) {
     return absl::InvalidArgumentError(

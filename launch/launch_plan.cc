@@ -203,6 +203,10 @@ absl::Status CheckConfig(const v1::RunConfig& config, const LaunchOptions& optio
   const auto located = [&](const absl::Status& status) {
     return Located(options.config_path, AllOverrides(options), status);
   };
+  if (!config.env().clip_actions_for_reward() && !FindEnvExtras(config.env().id()).physics) {
+    return located(absl::InvalidArgumentError(
+        absl::StrCat("env.clip_actions_for_reward: ", config.env().id(), " is not a MuJoCo environment")));
+  }
   if (absl::Status status = CheckPhaseEnvironments(config, *spec); !status.ok()) return located(status);
   if (absl::Status status = CheckDevice(config.learner().device()); !status.ok()) return status;
   const v1::RolloutConfig& rollout = config.rollout();
@@ -225,7 +229,7 @@ void KeepExternalSpec(v1::RunConfig* config) {
 
 // A model of one's own is the same in the whole run. `config` is checked, so that the model can be read.
 absl::Status KeepModelDigest(v1::RunConfig* config) {
-  if (config->env().mujoco().has_xml_digest()) return absl::OkStatus();
+  if (config->env().mujoco().has_xml_digest()) return absl::OkStatus();  // any
   const auto digest = FindModelDigest(config->env().id(), MakeEnvOptions(config->env()));
   if (digest.ok() && !digest->empty()) config->mutable_env()->mutable_mujoco()->set_xml_digest(*digest);
   return digest.status();
@@ -341,6 +345,9 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
   if (!config.ok()) return config.status();
   plan.config = *std::move(config);
 
+  // That of a file of another run is none of this one's, which may have another.
+  v1::EnvConfig* const env = plan.config.mutable_env();
+  if (env->mujoco().has_xml_digest() && env->mujoco().xml_digest() != "any") env->mutable_mujoco()->clear_xml_digest();
   if (absl::Status status = CheckConfig(plan.config, options); !status.ok()) return status;
   KeepExternalSpec(&plan.config);
   if (absl::Status status = KeepModelDigest(&plan.config); !status.ok()) return status;

@@ -358,6 +358,7 @@ std::string Identity(const SweepFile& file, const v1::RunConfig& base) {
   run.clear_name();
   run.clear_seed();
   run.clear_checkpoint();
+  run.mutable_env()->mutable_mujoco()->clear_xml_digest();  // Each trial has its own.
   run.clear_logging();
   run.clear_eval();
   run.clear_coordinator();

@@ -15,15 +15,15 @@ absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoT
 
 absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::string& env_id,
                                                                  const MujocoOptions& options) {
-  if (options.arguments.count("xml_file") > 0) {
+  if (!TextOf(options, "xml_file").empty()) {
     return absl::FailedPreconditionError("env.mujoco.xml_file needs MuJoCo, and this program was built without it");
   }
   return MakeMujocoTask(env_id, options);
 }
 
 absl::StatusOr<std::string> UserModelDigest(const std::string& env_id, const MujocoOptions& options) {
-  if (const auto task = FindMujocoTask(env_id, options); !task.ok()) return task.status();
-  return std::string();
+  if (TextOf(options, "xml_file").empty()) return std::string();
+  return FindMujocoTask(env_id, options).status();
 }
 
 }  // namespace skein

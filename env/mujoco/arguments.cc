@@ -76,4 +76,10 @@ absl::Status MujocoArguments::Problem(const std::string& env_id) const {
   return absl::OkStatus();
 }
 
+std::string TextOf(const MujocoOptions& options, const std::string& argument) {
+  const auto given = options.arguments.find(argument);
+  const bool text = given != options.arguments.end() && std::holds_alternative<std::string>(given->second);
+  return text ? std::get<std::string>(given->second) : "";
+}
+
 }  // namespace skein

@@ -31,6 +31,9 @@ struct MujocoOptions {
   bool clip_actions = true;                         // As EnvSpec.
 };
 
+// The text of a given argument; empty if none is given.
+std::string TextOf(const MujocoOptions& options, const std::string& argument);
+
 // The arguments that the user gave, by name. A task asks for each of its arguments by name and gives its default;
 // Problem() then knows what nothing asked for. Not thread-safe.
 class MujocoArguments {

@@ -200,13 +200,6 @@ absl::StatusOr<std::vector<int>> FindBodies(const mjModel& model, const MujocoTa
 
 constexpr absl::string_view kAnyDigest = "any";
 
-// The text of an argument; empty if none is given.
-std::string TextOf(const MujocoOptions& options, const std::string& argument) {
-  const auto given = options.arguments.find(argument);
-  const bool text = given != options.arguments.end() && std::holds_alternative<std::string>(given->second);
-  return text ? std::get<std::string>(given->second) : "";
-}
-
 // The path with the home folder in place of a leading "~", as Gymnasium takes it.
 std::string WithHome(const std::string& path) {
   const char* const home = std::getenv("HOME");
@@ -227,7 +220,6 @@ absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::stri
                                                                  const MujocoOptions& options) {
   const std::string file = TextOf(options, "xml_file"), digest = TextOf(options, "xml_digest");
   if (file.empty()) {
-    if (!digest.empty()) return absl::InvalidArgumentError("env.mujoco.xml_digest: is of a file, want xml_file, too");
     auto task = MakeMujocoTask(env_id, options);
     if (!task.ok() || options.arguments.count("main_body") == 0) return task;  // Others are in the task's own model.
     const absl::StatusOr<SharedModel> model = ModelOf(**task, ModelForm::kPublished);

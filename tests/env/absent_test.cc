@@ -18,5 +18,13 @@ TEST(WithoutMujoco, TasksHaveTheirSpecsAndCannotBeMade) {
   }
 }
 
+TEST(WithoutMujoco, OnlyAModelOfOnesOwnHasNoDigest) {
+  EXPECT_EQ(UserModelDigest("CartPole-v1", {}).value(), "");
+  MujocoOptions options;
+  options.arguments["xml_file"] = std::string("mine.xml");
+  EXPECT_EQ(UserModelDigest("Hopper-v5", options).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(FindMujocoTask("Hopper-v5", options).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 }  // namespace
 }  // namespace skein

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/number/number_bounds.h"
+#include "env/clip_action.h"
 #include "env/registry.h"
 #include "env/transform/columns.h"
 #include "env/transform/transform_json.h"
@@ -306,6 +307,14 @@ TEST(Transforms, ThatDoNotFitAreRefusedByTheirSetting) {
   EXPECT_THAT(Refusal("CartPole-v1", Plain(Kind::kClip)), HasSubstr("which have no bounds"));
   EXPECT_THAT(Refusal("Humanoid-v5", Counted(Kind::kStack, 4000)), HasSubstr("are more than 1048576 numbers"));
   EXPECT_THAT(Refusal("CartPole-v1", Hide({"9"})), HasSubstr("env.hide: '9' is not there"));
+}
+
+TEST(ClipAction, IsWithinTheBoundsWhateverItIs) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(ClipAction(0.5f, -1, 2), 0.5f);
+  EXPECT_EQ(ClipAction(kInf, -1, 2), 2);
+  EXPECT_EQ(ClipAction(-kInf, -1, 2), -1);
+  EXPECT_EQ(ClipAction(std::numeric_limits<float>::quiet_NaN(), -1, 2), -1);
 }
 
 TEST(Transforms, NeedBoundsToScaleTo) {

@@ -115,6 +115,31 @@ TEST_F(UserModelOfARun, IsTheSameFromTheFirstStepToTheLastEvaluation) {
   ended = RunToEnd("/bin/sh", {"-c", absl::StrReplaceAll(train, {{"--steps 10", "--steps 10000"}})});
   EXPECT_EQ(ended.code, 65) << ended.out;
   EXPECT_THAT(ended.err, HasSubstr("another configuration: env.mujoco.xml_digest"));
+  const std::string exported = absl::StrCat(folder_.path(), "/policy.onnx");
+  ended = RunToEnd("skein",
+                   {"export", "--checkpoint", folder_.path() + "/runs/run", "--format", "onnx", "--out", exported});
+  EXPECT_EQ(ended.code, 65) << ended.out;
+
+  // As runs were before digests were kept; then with another file once more, which the user takes as it is.
+  const std::string config = folder_.path() + "/runs/run/config.yaml";
+  std::string kept = Read(config);
+  const size_t line = kept.find("    xml_digest: ");
+  ASSERT_NE(line, std::string::npos) << kept;
+  kept.erase(line, kept.find('\n', line) + 1 - line);
+  std::ofstream(config) << kept;
+  ended = RunToEnd("/bin/sh", {"-c", absl::StrReplaceAll(train, {{"--steps 10", "--steps 20000"}})});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  folder_.Write("mine.xml", text + "\n");
+  ended = RunToEnd(
+      "/bin/sh", {"-c", absl::StrReplaceAll(train, {{"--steps 10", "--steps 30000 --set env.mujoco.xml_digest=any"}})});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+}
+
+TEST(ClipActionsForReward, IsRefusedWithoutMujoco) {
+  const Ended ended =
+      RunToEnd("skein", {"train", "--env", "CartPole-v1", "--set", "env.clip_actions_for_reward=false"});
+  EXPECT_EQ(ended.code, 64) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("env.clip_actions_for_reward: CartPole-v1 is not a MuJoCo environment"));
 }
 
 }  // namespace
