@@ -226,13 +226,13 @@ struct VectorEnv::Impl {
       const size_t G = spec.global_state_size, P = spec.episode_metrics.size();
       float* const state = results.final_state.data() + e * G;
       float* const metrics = results.episode_metrics.data() + e * P;
-      if (!AllWithin(state, G, kNumberBound) || !AllWithin(metrics, P, kEpisodeBound)) {
-        if (!results.diverged[e] || !options.obs_may_diverge)
-          return Fail(e,
-                      absl::StrCat("has a global state beyond ", kNumberBound, " or a metric beyond ", kEpisodeBound));
-        std::fill_n(state, G, 0.0f);
-        std::fill_n(metrics, P, 0.0f);
+      const bool good_state = AllWithin(state, G, kNumberBound), good_metrics = AllWithin(metrics, P, kEpisodeBound);
+      if ((!good_state && (!results.diverged[e] || !options.obs_may_diverge)) ||
+          (!good_metrics && !results.diverged[e])) {
+        return Fail(e, absl::StrCat("has a global state beyond ", kNumberBound, " or a metric beyond ", kEpisodeBound));
       }
+      if (!good_state) std::fill_n(state, G, 0.0f);
+      if (!good_metrics) std::fill_n(metrics, P, 0.0f);  // Of an episode that is in no mean.
       BeginEpisode(e, episode[e] + 1, work);
     }
   }

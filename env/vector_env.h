@@ -33,7 +33,7 @@ class VectorEnv {
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
     // An observation after a step that is not finite ends the episode as diverged, as a reward does, and is no failure;
-    // nor is a global state or a metric beyond its bound at the end of a diverged episode, which is 0 then.
+    // nor is a global state beyond its bound at the end of a diverged episode, which is 0 then. (A metric never is.)
     bool obs_may_diverge = false;
     EnvOptions env;  // Settings of particular environments.
   };
