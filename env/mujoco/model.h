@@ -18,7 +18,7 @@ using SharedModel = std::shared_ptr<const mjModel>;
 struct DeleteMjData {
   void operator()(mjData* data) const { mj_deleteData(data); }
 };
-// Simulation data of one environment; not thread-safe.
+// Simulation data, of one thread at a time.
 using OwnedData = std::unique_ptr<mjData, DeleteMjData>;
 
 // How contacts are found. kPublished: by a search at each step, as in the published model. kStepped: from a list where

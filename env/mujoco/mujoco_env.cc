@@ -22,25 +22,58 @@
 namespace skein {
 namespace {
 
-// The array in `data`.
-double* ArrayOf(MujocoArray array, mjData* data) {
+// Simulation data for the calling thread to step all its environments of a model in: what belongs to an environment is
+// its state. So the working memory of MuJoCo stays in the thread's caches, whichever environment steps next.
+mjData* DataOfThread(const SharedModel& model) {
+  static thread_local SharedModel of;
+  static thread_local OwnedData data;
+  if (of != model) {
+    data.reset(mj_makeData(model.get()));
+    of = model;
+  }
+  return data.get();
+}
+
+const double* ArrayOf(MujocoArray array, const mjData& data) {
   switch (array) {
     case MujocoArray::kXpos:
-      return data->xpos;
+      return data.xpos;
     case MujocoArray::kXipos:
-      return data->xipos;
+      return data.xipos;
     case MujocoArray::kCinert:
-      return data->cinert;
+      return data.cinert;
     case MujocoArray::kCvel:
-      return data->cvel;
+      return data.cvel;
     case MujocoArray::kCfrcExt:
-      return data->cfrc_ext;
+      return data.cfrc_ext;
     case MujocoArray::kQfrcActuator:
-      return data->qfrc_actuator;
+      return data.qfrc_actuator;
     case MujocoArray::kQfrcConstraint:
-      return data->qfrc_constraint;
+      return data.qfrc_constraint;
     case MujocoArray::kSiteXpos:
-      return data->site_xpos;
+      return data.site_xpos;
+  }
+  return nullptr;
+}
+
+const double** PointerOf(MujocoArray array, MujocoView* view) {
+  switch (array) {
+    case MujocoArray::kXpos:
+      return &view->xpos;
+    case MujocoArray::kXipos:
+      return &view->xipos;
+    case MujocoArray::kCinert:
+      return &view->cinert;
+    case MujocoArray::kCvel:
+      return &view->cvel;
+    case MujocoArray::kCfrcExt:
+      return &view->cfrc_ext;
+    case MujocoArray::kQfrcActuator:
+      return &view->qfrc_actuator;
+    case MujocoArray::kQfrcConstraint:
+      return &view->qfrc_constraint;
+    case MujocoArray::kSiteXpos:
+      return &view->site_xpos;
   }
   return nullptr;
 }
@@ -50,70 +83,82 @@ class MujocoEnv final : public Env {
   MujocoEnv(std::shared_ptr<const MujocoTask> task, SharedModel model, std::vector<int> named_bodies)
       : task_(std::move(task)),
         model_(std::move(model)),
-        data_(mj_makeData(model_.get())),
         named_bodies_(std::move(named_bodies)),
-        episode_(task_->facts().episode_columns),
-        view_{.qpos = data_->qpos,
-              .qvel = data_->qvel,
-              .xpos = data_->xpos,
-              .xipos = data_->xipos,
-              .cinert = data_->cinert,
-              .cvel = data_->cvel,
-              .cfrc_ext = data_->cfrc_ext,
-              .qfrc_actuator = data_->qfrc_actuator,
-              .qfrc_constraint = data_->qfrc_constraint,
-              .site_xpos = data_->site_xpos,
-              .ten_length = data_->ten_length,
-              .ten_velocity = data_->ten_velocity,
-              .body_mass = model_->body_mass,
-              .qpos0 = model_->qpos0,
-              .bodies = static_cast<int>(model_->nbody),
-              .timestep = model_->opt.timestep,
-              .episode = episode_.data(),
-              .named = named_bodies_.data()},
         decision_time_(task_->facts().frame_skip * model_->opt.timestep),
-        terms_(task_->facts().reward_terms.size()),
-        sums_(terms_.size() + (task_->facts().info.x_velocity ? 1 : 0)) {
+        state_(task_->spec().state_size),
+        tendons_(2 * static_cast<size_t>(model_->ntendon)),
+        terms_(task_->facts().reward_terms.size()) {
+    double* next = state_.data();
+    const auto take = [&next](int size) { return std::exchange(next, next + size); };
+    time_ = take(1);
+    qpos_ = take(static_cast<int>(model_->nq));
+    qvel_ = take(static_cast<int>(model_->nv));
+    warmstart_ = take(static_cast<int>(model_->nv));
+    view_ = {.qpos = qpos_,
+             .qvel = qvel_,
+             .ten_length = tendons_.data(),
+             .ten_velocity = tendons_.data() + model_->ntendon,
+             .body_mass = model_->body_mass,
+             .qpos0 = model_->qpos0,
+             .bodies = static_cast<int>(model_->nbody),
+             .timestep = model_->opt.timestep,
+             .named = named_bodies_.data()};
     for (const MujocoArray array : task_->facts().reads) {
-      kept_.push_back({ArrayOf(array, data_.get()), task_->ReadSize(array)});
+      const int size = task_->ReadSize(array);
+      kept_.push_back({array, take(size), size});
+      *PointerOf(array, &view_) = kept_.back().values;
       contact_forces_ = contact_forces_ || array == MujocoArray::kCfrcExt;
     }
+    view_.episode = take(task_->facts().episode_columns);
+    sums_ = next;
   }
 
   const EnvSpec& spec() const override { return task_->spec(); }
 
   void Reset(RandomStream& random) override {
-    std::fill(sums_.begin(), sums_.end(), 0.0);
+    mjData* const data = DataOfThread(model_);
+    mj_resetData(model_.get(), data);
+    std::fill(state_.begin(), state_.end(), 0.0);
     velocity_ = {};
-    mj_resetData(model_.get(), data_.get());
-    task_->Start(random, data_->qpos, data_->qvel);
-    std::fill(episode_.begin(), episode_.end(), 0.0);
-    task_->StartEpisode(random, episode_.data());
+    task_->Start(random, data->qpos, data->qvel);
+    task_->StartEpisode(random, view_.episode);
     // As Gymnasium does: the contact solver's first start comes from here.
-    const std::string error = MujocoErrorOf([this] { mj_forward(model_.get(), data_.get()); });
-    if (!error.empty()) throw std::runtime_error(absl::StrCat("MuJoCo: ", error));
+    const std::string error = MujocoErrorOf([this, data] { mj_forward(model_.get(), data); });
+    if (!error.empty()) {
+      mj_resetData(model_.get(), data);
+      throw std::runtime_error(absl::StrCat("MuJoCo: ", error));
+    }
+    Take(*data);
   }
 
   bool Step(const float* action, float* reward) override {
-    std::copy_n(action, model_->nu, data_->ctrl);
-    task_->Disturb(view_, data_->qvel);
+    mjData* const data = DataOfThread(model_);
+    task_->Disturb(view_, qvel_);
+    data->time = *time_;
+    std::copy_n(qpos_, model_->nq, data->qpos);
+    std::copy_n(qvel_, model_->nv, data->qvel);
+    std::copy_n(warmstart_, model_->nv, data->qacc_warmstart);
+    std::copy_n(action, model_->nu, data->ctrl);
     // mj_step leaves what follows from positions (xpos, contacts) one substep behind qpos; tasks expect it so.
     const std::array<double, 3> before = task_->Place(view_);
-    const std::string error = MujocoErrorOf([this] {
-      for (int i = 0; i < task_->facts().frame_skip; ++i) mj_step(model_.get(), data_.get());
+    const std::string error = MujocoErrorOf([this, data] {
+      for (int i = 0; i < task_->facts().frame_skip; ++i) mj_step(model_.get(), data);
     });
     // Of a user's model, for instance where more touches than MuJoCo has memory for.
-    if (!error.empty()) mj_resetData(model_.get(), data_.get());
-    if (!error.empty() || HasDiverged(*data_)) {
+    if (!error.empty()) mj_resetData(model_.get(), data);
+    if (!error.empty() || HasDiverged(*data)) {
+      Take(*data);
+      mj_resetData(model_.get(), data);
       *reward = std::numeric_limits<float>::quiet_NaN();
       return false;
     }
-    if (contact_forces_) mj_rnePostConstraint(model_.get(), data_.get());
+    if (contact_forces_) mj_rnePostConstraint(model_.get(), data);
+    Take(*data);
     velocity_ = task_->Place(view_);
     for (int i = 0; i < 3; ++i) velocity_[i] = (velocity_[i] - before[i]) / decision_time_;
     const MujocoOutcome outcome = task_->Judge(view_, velocity_, action, terms_.data());
     for (size_t i = 0; i < terms_.size(); ++i) sums_[i] += terms_[i];
-    if (task_->facts().info.x_velocity) sums_.back() += velocity_[0];
+    if (task_->facts().info.x_velocity) sums_[terms_.size()] += velocity_[0];
     *reward = static_cast<float>(outcome.reward);
     return outcome.terminated;
   }
@@ -121,61 +166,56 @@ class MujocoEnv final : public Env {
   void Observe(float* obs) const override { task_->Observe(view_, obs); }
 
   void EpisodeMetrics(float* metrics) const override {
-    for (const double sum : sums_) *metrics++ = static_cast<float>(sum);
+    for (size_t i = 0; i < terms_.size(); ++i) *metrics++ = static_cast<float>(sums_[i]);
     if (task_->facts().info.x_velocity) {
-      const double steps = std::max(1.0, std::round(data_->time / decision_time_));
-      metrics[-1] = static_cast<float>(sums_.back() / steps);
+      const double steps = std::max(1.0, std::round(*time_ / decision_time_));
+      *metrics++ = static_cast<float>(sums_[terms_.size()] / steps);
     }
     for (const MujocoInfo& info : task_->facts().info.last) {
       *metrics++ = static_cast<float>(info.value(view_, velocity_));
     }
   }
 
-  void SaveState(double* state) const override {
-    *state++ = data_->time;
-    state = std::copy_n(data_->qpos, model_->nq, state);
-    state = std::copy_n(data_->qvel, model_->nv, state);
-    state = std::copy_n(data_->qacc_warmstart, model_->nv, state);
-    for (const Kept& kept : kept_) state = std::copy_n(kept.values, kept.size, state);
-    state = std::copy(episode_.begin(), episode_.end(), state);
-    std::copy(sums_.begin(), sums_.end(), state);
-  }
+  void SaveState(double* state) const override { std::copy(state_.begin(), state_.end(), state); }
 
   void LoadState(const double* state) override {
     velocity_ = {};
-    mj_resetData(model_.get(), data_.get());
-    data_->time = *state++;
-    const auto load = [&state](double* values, int size) {
-      std::copy_n(state, size, values);
-      state += size;
-    };
-    load(data_->qpos, static_cast<int>(model_->nq));
-    load(data_->qvel, static_cast<int>(model_->nv));
-    load(data_->qacc_warmstart, static_cast<int>(model_->nv));
-    for (const Kept& kept : kept_) load(kept.values, kept.size);
-    load(episode_.data(), static_cast<int>(episode_.size()));
-    std::copy_n(state, sums_.size(), sums_.begin());
+    std::copy_n(state, state_.size(), state_.begin());
+    std::fill(tendons_.begin(), tendons_.end(), 0.0);
   }
 
  private:
   struct Kept {
-    double* values;  // In data_.
+    MujocoArray array;
+    double* values;
     int size;
   };
 
+  // Everything that is kept of a simulation.
+  void Take(const mjData& data) {
+    *time_ = data.time;
+    std::copy_n(data.qpos, model_->nq, qpos_);
+    std::copy_n(data.qvel, model_->nv, qvel_);
+    std::copy_n(data.qacc_warmstart, model_->nv, warmstart_);
+    for (const Kept& kept : kept_) std::copy_n(ArrayOf(kept.array, data), kept.size, kept.values);
+    std::copy_n(data.ten_length, model_->ntendon, tendons_.begin());
+    std::copy_n(data.ten_velocity, model_->ntendon, tendons_.begin() + model_->ntendon);
+  }
+
   const std::shared_ptr<const MujocoTask> task_;
   const SharedModel model_;
-  const OwnedData data_;
   const std::vector<int> named_bodies_;
-  std::vector<double> episode_;  // What the task keeps of the episode.
-  const MujocoView view_;
-  const double decision_time_;   // s
+  const double decision_time_;  // s
+  std::vector<double> state_;   // As MujocoTask::spec() says. The pointers below, and those of view_, lead into it.
+  double *time_ = nullptr, *qpos_ = nullptr, *qvel_ = nullptr, *warmstart_ = nullptr;
   std::vector<Kept> kept_;       // What observations, rewards and velocities need besides qpos and qvel.
+  double* sums_ = nullptr;       // Of the reward terms, and of the x-velocity, for the metrics of the episode.
+  std::vector<double> tendons_;  // Lengths, then velocities; not in a saved state.
+  MujocoView view_ = {};
   bool contact_forces_ = false;  // Whether the task reads them.
   // Of the last step. The velocity, of Place, is 0 before the first one.
   std::vector<double> terms_;
   std::array<double, 3> velocity_ = {};
-  std::vector<double> sums_;  // Of the reward terms and the x-velocity, for the metrics of the episode.
 };
 
 // As Gymnasium takes a number, whatever the names of bodies are; -1: the model has none of this name or number.

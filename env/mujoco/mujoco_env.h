@@ -13,7 +13,7 @@ namespace skein {
 // Makes an environment of a MuJoCo task. Each Step sets the controls and runs frame_skip time steps of the model; the
 // task then computes reward, termination and observation. A simulation that has diverged returns NaN rewards (see
 // Env::Step).
-// All environments of a task share one compiled model.
+// All environments of a task share one compiled model, and on a thread the memory that MuJoCo works in (mjData).
 // InvalidArgument: the model lacks a body that the task looks up; FindMujocoTask gives no such task.
 // Internal: MuJoCo does not accept the task's own model. FailedPrecondition: built without MuJoCo.
 absl::StatusOr<std::unique_ptr<Env>> MakeMujocoEnv(std::shared_ptr<const MujocoTask> task);

@@ -21,8 +21,8 @@
 namespace skein {
 
 // The part of the simulation that a task reads, named as in mjData and mjModel. Valid until the next step. qpos and
-// qvel are of the end of a step. Everything else is of the start of its last substep, since mj_step computes it there,
-// and is only kept (also in a saved state) if the task says in Facts::reads that it reads it.
+// qvel are of the end of a step. Everything else is of the start of its last substep, since mj_step computes it there.
+// Arrays of MujocoArray are null unless the task says in Facts::reads that it reads them; a saved state has them.
 struct MujocoView {
   const double* qpos;             // [positions]
   const double* qvel;             // [velocities]

@@ -145,6 +145,10 @@ std::string ModelDanger(const std::vector<MjcfTag>& tags) {
       if (name == "memory" || (name == "size" && tag.element == "numeric")) {
         return absl::StrCat("the attribute ", name, " of <", tag.element, "> is not supported");
       }
+      // What they depend on is in no saved state: controls of the past, and which bodies sleep.
+      if (name == "delay" || (name == "sleep" && tag.element == "flag")) {
+        return absl::StrCat("the attribute ", name, " of <", tag.element, "> is not supported");
+      }
       // The compiler would simulate them to see how far they reach.
       if (value == "muscle") return absl::StrCat("<", tag.element, "> of a muscle is not supported");
       for (const absl::string_view word : absl::StrSplit(value, absl::ByAnyChar(" \t\r\n"))) {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "env/vector_env.h"
 #include "tests/env/ant_reward.h"
 #include "tests/env/golden_actions.h"
+#include "tests/env/mujoco_warnings.h"
 
 namespace skein {
 namespace {
@@ -54,6 +57,52 @@ TEST_P(MujocoSuite, ContinuesBitForBitInAnotherInstance) {
     ASSERT_EQ(reward, other_reward) << t;
     ASSERT_EQ(State(*whole), State(*resumed)) << t;
   }
+}
+
+// A thread steps all its environments in the same memory of MuJoCo.
+TEST_P(MujocoSuite, IsTheSameWhateverElseItsThreadSteps) {
+  const int size = Make()->spec().action_size;
+  const float bound = Make()->spec().action_high[0];
+  const auto play = [&](const std::function<void(int)>& between) {
+    const std::unique_ptr<Env> env = Make();
+    GoldenActions actions(1, bound);
+    std::vector<std::vector<double>> states;
+    for (int t = 0; t < 100; ++t) {
+      RandomStream random(1, RandomPurpose::kEnvReset, 0, t);
+      if (t % 60 == 0) env->Reset(random);
+      between(t);
+      float reward = 0;
+      env->Step(actions.Next(size).data(), &reward);
+      between(t);
+      states.push_back(State(*env));
+    }
+    return states;
+  };
+  std::vector<std::vector<double>> alone;
+  std::thread([&] { alone = play([](int) {}); }).join();
+
+  const std::unique_ptr<Env> same = Make(), other = MakeEnv(GetParam() == "Ant-v5" ? "Hopper-v5" : "Ant-v5").value();
+  RandomStream same_start(2, RandomPurpose::kEnvReset, 0, 0), other_start(2, RandomPurpose::kEnvReset, 0, 1);
+  same->Reset(same_start);
+  other->Reset(other_start);
+  GoldenActions actions(2, bound);
+  const auto mixed = play([&](int t) {
+    float reward = 0;
+    if (t % 3 == 0) other->Step(actions.Next(other->spec().action_size).data(), &reward);
+    if (t == 40) {  // It comes apart, twice.
+      std::vector<double> broken = State(*same);
+      broken[1] = 1e12;
+      same->LoadState(broken.data());
+    }
+    same->Step(actions.Next(size).data(), &reward);
+    EXPECT_EQ(std::isfinite(reward), t != 40) << t;
+    if (t == 40) {
+      RandomStream again(2, RandomPurpose::kEnvReset, 0, 2);
+      same->Reset(again);
+    }
+  });
+  EXPECT_EQ(alone, mixed);
+  ExpectMujocoWarnings(2);
 }
 
 TEST_P(MujocoSuite, StartsDifferAndAreHealthy) {
@@ -209,6 +258,19 @@ TEST(MujocoArguments, AreRefusedWhereTheyCannotBe) {
 }
 
 // The reward of an action beyond the bounds: by default as of the clipped action, else as Gymnasium has it.
+TEST(MujocoArguments, ARewardBeyondAllNumbersCostsItsEpisodeAlone) {
+  VectorEnv::Options options{.env_id = "HalfCheetah-v5"};
+  options.env.mujoco.arguments["forward_reward_weight"] = 1e308;
+  const auto env = VectorEnv::Make(options).value();
+  env->ResetAll(0);
+  const std::vector<float> action(6, 1.0f);
+  const VectorEnv::StepResult result = env->Step(action.data());
+  EXPECT_TRUE(env->failure().ok()) << env->failure();
+  EXPECT_TRUE(result.diverged[0] && result.truncated[0]);
+  EXPECT_EQ(result.episode_metrics[0], 0);  // The term itself is beyond its bound.
+  EXPECT_EQ(env->episode(0), 1u);
+}
+
 TEST(MujocoEnvs, ScoreActionsBeyondTheirBounds) {
   const auto reward = [](bool clip, float action) {
     VectorEnv::Options options{.env_id = "Swimmer-v5"};

@@ -76,6 +76,12 @@ TEST(ModelDanger, IsNotOfElementsThatOnlyNameOthers) {
             "");
 }
 
+TEST(ModelDanger, IsOfWhatNoSavedStateHas) {
+  EXPECT_EQ(Danger("<actuator><motor delay=\"0.1\"/></actuator>"), "the attribute delay of <motor> is not supported");
+  EXPECT_EQ(Danger("<option><flag sleep=\"enable\"/></option>"), "the attribute sleep of <flag> is not supported");
+  EXPECT_EQ(Danger("<worldbody><body sleep=\"never\"/></worldbody>"), "");
+}
+
 TEST(ModelDanger, IsOfManyBodiesInEachOther) {
   EXPECT_EQ(Danger("<worldbody>" + Times(600, "<body><geom/>") + Times(600, "</body>") + Times(400, "<body/>") +
                    "</worldbody>"),
