@@ -30,6 +30,7 @@
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "base/process/no_links.h"
+#include "env/mujoco/user_model.h"
 #include "google/protobuf/text_format.h"
 #include "xxhash.h"
 
@@ -214,7 +215,8 @@ absl::Status CheckSameConfig(const std::string& folder, const v1::RunConfig& con
   ApplyDefaults(&old_config);
   // Runs that began before it was kept have none. With any, whoever continues the run takes the file as it is.
   const v1::MujocoConfig& mujoco = config.env().mujoco();
-  if (mujoco.has_xml_digest() && (!old_config.env().mujoco().has_xml_digest() || mujoco.xml_digest() == "any")) {
+  if (mujoco.has_xml_digest() &&
+      (!old_config.env().mujoco().has_xml_digest() || mujoco.xml_digest() == kAnyModelDigest)) {
     old_config.mutable_env()->mutable_mujoco()->set_xml_digest(mujoco.xml_digest());
   }
   if (const auto difference = FirstDifference(old_config, config)) {

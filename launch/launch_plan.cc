@@ -19,6 +19,7 @@
 #include "base/process/message_text.h"
 #include "env/env_config.h"
 #include "env/external/external_id.h"
+#include "env/mujoco/user_model.h"
 #include "env/registry.h"
 #include "launch/phase_environments.h"
 #include "launch/plan_notes.h"
@@ -347,7 +348,9 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const LaunchOptions& original, uint32_t co
 
   // That of a file of another run is none of this one's, which may have another.
   v1::EnvConfig* const env = plan.config.mutable_env();
-  if (env->mujoco().has_xml_digest() && env->mujoco().xml_digest() != "any") env->mutable_mujoco()->clear_xml_digest();
+  if (env->mujoco().has_xml_digest() && env->mujoco().xml_digest() != kAnyModelDigest) {
+    env->mutable_mujoco()->clear_xml_digest();
+  }
   if (absl::Status status = CheckConfig(plan.config, options); !status.ok()) return status;
   KeepExternalSpec(&plan.config);
   if (absl::Status status = KeepModelDigest(&plan.config); !status.ok()) return status;

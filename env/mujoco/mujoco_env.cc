@@ -113,6 +113,9 @@ class MujocoEnv final : public Env {
     sums_ = next;
   }
 
+  MujocoEnv(const MujocoEnv&) = delete;
+  MujocoEnv& operator=(const MujocoEnv&) = delete;
+
   const EnvSpec& spec() const override { return task_->spec(); }
 
   void Reset(RandomStream& random) override {
@@ -238,8 +241,6 @@ absl::StatusOr<std::vector<int>> FindBodies(const mjModel& model, const MujocoTa
   return numbers;
 }
 
-constexpr absl::string_view kAnyDigest = "any";
-
 // The path with the home folder in place of a leading "~", as Gymnasium takes it.
 std::string WithHome(const std::string& path) {
   const char* const home = std::getenv("HOME");
@@ -277,10 +278,10 @@ absl::StatusOr<std::shared_ptr<const MujocoTask>> FindMujocoTask(const std::stri
   };
   const absl::StatusOr<MujocoModelFacts> facts = ReadUserModel(path, **own);
   if (!facts.ok()) return facts.status();
-  if (!digest.empty() && digest != kAnyDigest && digest != facts->digest) {
+  if (!digest.empty() && digest != kAnyModelDigest && digest != facts->digest) {
     return refused(absl::StrCat("has changed, or is another node's: its digest is ", facts->digest,
                                 ", that of the file with which the run was planned ", digest,
-                                "; restore it, or take it as it is by env.mujoco.xml_digest=any"));
+                                "; restore it, or take it as it is by env.mujoco.xml_digest=", kAnyModelDigest));
   }
   absl::StatusOr<std::shared_ptr<const MujocoTask>> task = MakeMujocoTask(env_id, options, &*facts);
   if (!task.ok()) return task;

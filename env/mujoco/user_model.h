@@ -8,6 +8,9 @@
 
 namespace skein {
 
+// A value of the argument xml_digest: whatever the file is.
+inline constexpr char kAnyModelDigest[] = "any";
+
 // Reads a model that the user gave, resolves its includes, and compiles it once for its facts.
 // `own` is the task as it is without the user's model, whose joints and actuators it must have (same_joints.h).
 // Limits: files of 1 MiB together, 16 includes, those of user_model_limits.h; only files in the model's own folder or
