@@ -168,7 +168,7 @@ absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
     return status;
   }
   if (result.returns.empty()) {
-    return absl::DataLossError(absl::StrCat("all ", result.failed_episodes, " episodes failed; the log says why"));
+    return absl::DataLossError(absl::StrCat("all ", result.failed_episodes, " episodes failed", WhyEpisodesFail()));
   }
   if (render) {
     if (absl::Status status = RenderEpisode(options.render_path, recording); !status.ok()) return status;

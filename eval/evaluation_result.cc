@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/number/number_bounds.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {
@@ -69,10 +70,15 @@ std::string ToJson(const EvaluationResult& result) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+std::string WhyEpisodesFail() {
+  return absl::StrCat(": a reward or an observation was not finite or beyond ", kNumberBound,
+                      ", or the environment failed, of which the log says more");
+}
+
 std::string FailedEpisodesText(const EvaluationResult& result) {
   if (result.failed_episodes == 0) return "";
   return absl::StrCat(result.failed_episodes, " of ", result.failed_episodes + result.returns.size(),
-                      " episodes failed and are left out; the log says why");
+                      " episodes failed and are left out", WhyEpisodesFail());
 }
 
 absl::StatusOr<EvaluationResult> EvaluationFromJson(const std::string& text) {

@@ -41,6 +41,8 @@ Spread SpreadOf(const std::vector<double>& values);
 // unclipped_returns, lengths, metrics, warnings; with unclipped_returns also unclipped_return_mean,
 // unclipped_return_std, unclipped_metrics and unclipped_metrics_mean.
 std::string ToJson(const EvaluationResult& result);
+// Why episodes may have failed, to follow a sentence that says so.
+std::string WhyEpisodesFail();
 // What to warn of where episodes failed; empty if none did.
 std::string FailedEpisodesText(const EvaluationResult& result);
 // Parses what ToJson writes. DataLoss: not such an object.

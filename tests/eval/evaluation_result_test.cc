@@ -49,7 +49,9 @@ TEST(EvaluationResult, TellsHowManyEpisodesFailed) {
   EXPECT_EQ(nlohmann::json::parse(text)["failed_episodes"], 2);
   EXPECT_EQ(nlohmann::json::parse(text)["episodes"], 3);
   EXPECT_EQ(ToJson(EvaluationFromJson(text).value()), text);
-  EXPECT_EQ(FailedEpisodesText(result), "2 of 5 episodes failed and are left out; the log says why");
+  EXPECT_EQ(FailedEpisodesText(result),
+            "2 of 5 episodes failed and are left out: a reward or an observation was not finite or beyond 1e+06, "
+            "or the environment failed, of which the log says more");
 }
 
 TEST(EvaluationResult, TellsABaselineFromACheckpoint) {
