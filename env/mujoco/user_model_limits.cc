@@ -121,6 +121,10 @@ std::string ModelDanger(const std::vector<MjcfTag>& tags) {
                                                                           {"sdf_initpoints", 10'000},
                                                                           {"shadowsize", 8192},
                                                                           {"offsamples", 64},
+                                                                          {"numslices", 100},
+                                                                          {"numstacks", 100},
+                                                                          {"numquads", 20},
+                                                                          {"actdim", 100},
                                                                           {"nsample", 10'000},
                                                                           {"dim", 1000},
                                                                           {"num", 1000}};
@@ -145,8 +149,10 @@ std::string ModelDanger(const std::vector<MjcfTag>& tags) {
       if (name == "memory" || (name == "size" && tag.element == "numeric")) {
         return absl::StrCat("the attribute ", name, " of <", tag.element, "> is not supported");
       }
-      // What they depend on is in no saved state: controls of the past, and which bodies sleep.
-      if (name == "delay" || (name == "sleep" && tag.element == "flag")) {
+      // Newer MuJoCo's, which depend on what no saved state has: controls of the past, deformations, which bodies
+      // sleep.
+      if (name == "delay" || name == "springyield" || name == "yield" || name == "ipc" ||
+          (name == "sleep" && tag.element == "flag")) {
         return absl::StrCat("the attribute ", name, " of <", tag.element, "> is not supported");
       }
       // The compiler would simulate them to see how far they reach.

@@ -76,9 +76,23 @@ TEST(ModelDanger, IsNotOfElementsThatOnlyNameOthers) {
             "");
 }
 
+TEST(ModelDanger, IsOfSizesThatTakeAllMemoryOrTime) {
+  EXPECT_EQ(Danger("<actuator><general dyntype=\"user\" actdim=\"10000000\"/></actuator>"),
+            "actdim=\"10000000\" of <general>: want at most 100");
+  EXPECT_EQ(Danger("<visual><quality numslices=\"100\" numstacks=\"100\" numquads=\"20\"/></visual>"), "");
+  EXPECT_EQ(Danger("<visual><quality numslices=\"101\"/></visual>"),
+            "numslices=\"101\" of <quality>: want at most 100");
+  EXPECT_EQ(Danger("<visual><quality numquads=\"21\"/></visual>"), "numquads=\"21\" of <quality>: want at most 20");
+}
+
 TEST(ModelDanger, IsOfWhatNoSavedStateHas) {
   EXPECT_EQ(Danger("<actuator><motor delay=\"0.1\"/></actuator>"), "the attribute delay of <motor> is not supported");
   EXPECT_EQ(Danger("<option><flag sleep=\"enable\"/></option>"), "the attribute sleep of <flag> is not supported");
+  EXPECT_EQ(Danger("<option><flag ipc=\"enable\"/></option>"), "the attribute ipc of <flag> is not supported");
+  EXPECT_EQ(Danger("<worldbody><body><joint springyield=\"0.5\"/></body></worldbody>"),
+            "the attribute springyield of <joint> is not supported");
+  EXPECT_EQ(Danger("<deformable><flex><elasticity yield=\"1\"/></flex></deformable>"),
+            "the attribute yield of <elasticity> is not supported");
   EXPECT_EQ(Danger("<worldbody><body sleep=\"never\"/></worldbody>"), "");
 }
 
