@@ -44,8 +44,8 @@ class EnvBatch {
 
 // One environment of A agents. An episode is one Reset, then Steps until it terminates or is truncated.
 // Deterministic: the same random streams and actions give the same bits.
-// Not thread-safe: one thread at a time, which may be any thread. Other threads may use other environments of the same
-// kind at the same time, including those of the same env group. No method may allocate after construction.
+// Not thread-safe: one thread at a time, any thread; others may use other environments of the kind, or of the same env
+// group, meanwhile. No method may allocate after construction, but for what a thread needs once for a whole kind.
 class Env {
  public:
   virtual ~Env() = default;

@@ -17,13 +17,13 @@ namespace skein {
 
 // E environments stepped in place, one after the other, with time limits and automatic reset. An episode of environment
 // i depends only on (seed, first_env + i, episode number, actions), not on which process or thread steps it. Not
-// thread-safe: one per runner thread, except that other threads may Help with a Step. No allocation after construction.
+// thread-safe: one per runner thread, except that other threads may Help with a Step. Allocates as Env may.
 // No I/O.
 // An environment fails if it throws, if it writes more or fewer observations or rewards than its spec says, if a value
 // other than a reward is not finite (for rewards see Env::Step), or if a first observation, global state or metric is
-// beyond its bound (base/number/number_bounds.h). failure() then names the environment and the cause, and the VectorEnv
-// must not be used further. Data made since the last ResetAll or LoadState must not be trained on, although its
-// observations, rewards and flags are finite.
+// beyond its bound (base/number/number_bounds.h); of an episode that diverged, such a metric is 0 and no failure.
+// failure() names the environment and the cause, and the VectorEnv must not be used further. Data made since the last
+// ResetAll or LoadState must not be trained on, although its observations, rewards and flags are finite.
 class VectorEnv {
  public:
   struct Options {
@@ -33,7 +33,7 @@ class VectorEnv {
     int max_episode_steps = 0;  // 0 = the environment's own limit.
     RandomPurpose reset_purpose = RandomPurpose::kEnvReset;
     // An observation after a step that is not finite ends the episode as diverged, as a reward does, and is no failure;
-    // nor is a global state beyond its bound at the end of a diverged episode, which is 0 then. (A metric never is.)
+    // nor is a global state beyond its bound at the end of a diverged episode, which is 0 then.
     bool obs_may_diverge = false;
     EnvOptions env;  // Settings of particular environments.
   };

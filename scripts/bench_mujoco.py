@@ -48,7 +48,7 @@ def command(what, env, args, out):
         program = [args.envpool, ROOT / "scripts" / "peers" / "envpool_steps.py", "--env", env, "--threads", args.cores]
         return [*program, "--seconds", args.seconds]
     parallel = {"env": "--threads", "rollout": "--runners"}[what]
-    turns = {"env": 12, "rollout": 2}[what]  # The machine's speed changes within a second; an actor needs one to begin.
+    turns = {"env": 6, "rollout": 2}[what]  # The machine's speed changes within a second; an actor needs one to begin.
     program = [args.skein, "bench", what, "--env", env, parallel, args.cores, "--rounds", turns]
     return [*program, "--seconds", 2 * args.seconds / turns, "--json", out]
 
