@@ -8,7 +8,7 @@
 Each round measures of each environment `skein bench env` and `skein bench rollout` (both beside bare mj_step, in the same
 process) and EnvPool with each of five settings (scripts/peers/envpool_steps.py; scripts/compare_peers.py --install fetches
 it). DIR gets ENV-ROUND-WHAT.json of each measurement, results.csv and report.md; what is measured already is not measured
-again. Ratios are medians over the rounds. Of EnvPool the setting with the highest median counts. Nothing else should run on
+again, and must be of the same machine and build. Ratios are medians over the rounds. Of EnvPool the setting with the highest median counts. Nothing else should run on
 the machine meanwhile.
 """
 
@@ -62,6 +62,11 @@ def measure(what, env, args, out):
     if what == "envpool":
         partial.write_text(done.stdout)
     partial.rename(out)
+
+
+def machine_of(measured):
+    """What a measurement was made on and with, but for what else ran there."""
+    return {key: value for key, value in measured["machine"].items() if key != "load_average"}
 
 
 def read(out):
@@ -137,6 +142,9 @@ def main():
             left = (time.monotonic() - begun) / measured * (len(jobs) - number - 1)
             print(f"{number + 1}/{len(jobs)} {env} {what}; about {left / 60:.0f} minutes left", flush=True)
         results[env][n][what] = read(out)
+        first = results[envs[0]][0]["env"]
+        if what != "envpool" and machine_of(results[env][n][what]) != machine_of(first):
+            sys.exit(f"{out} is of another machine or build than {envs[0]}-1-env.json; give another --out")
     lines = [summary(env, results[env]) for env in envs]
     with open(args.out / "results.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)

@@ -50,6 +50,11 @@ class Benchmark(unittest.TestCase):
             self.assertEqual(float(line["envpool_steps_per_second"]), 146)  # Calls 3, 6 and 9: 143, 146, 149.
             self.assertEqual(line["envpool_setting"], "64 environments, batches of 2")
             self.assertEqual(float(line["times_envpool"]), round(980 / 146, 4))
+            other = folder / "out/Ant-v5-2-rollout.json"
+            other.write_text(other.read_text().replace("a processor", "another"))
+            done = subprocess.run(words, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("Ant-v5-2-rollout.json is of another machine or build than Ant-v5-1-env.json", done.stderr)
             report = (folder / "out/report.md").read_text()
             self.assertIn("| Ant-v5 | 1,000 | 980 | 0.980 (0.900 to 0.990) | 600 |", report)
 
