@@ -155,7 +155,9 @@ absl::StatusOr<std::vector<std::string>> RunNames(const std::string& runs_dir) {
   std::error_code error;
   for (fs::directory_iterator it(runs_dir, error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;
-    if (fs::exists(it->path() / "config.yaml", ignored)) names.push_back(it->path().filename());
+    const bool begun =
+        fs::exists(it->path() / "config.yaml", ignored) || fs::exists(it->path() / "metrics.jsonl", ignored);
+    if (begun) names.push_back(it->path().filename());
   }
   if (error) {
     return absl::NotFoundError(absl::StrCat(Quoted(runs_dir), ": no such folder of runs; give its --runs-dir"));
@@ -196,6 +198,9 @@ absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::strin
     if (!MergeSettings(*text, run.path + "/config.yaml", &fit).ok()) return absl::DataLossError(status.message());
     SetDefaultSettings(&fit);
     run.fit = std::move(fit);
+  }
+  if (!run.fit && run.config.env().id().empty()) {
+    return absl::DataLossError(absl::StrCat(run.path, "/config.yaml: names no environment, so it is damaged"));
   }
   ApplyDefaults(&run.config);
   run.fit ? ReadFitMetrics(&run) : ReadMetrics(&run);

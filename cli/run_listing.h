@@ -41,7 +41,8 @@ struct RunListing {
   uint64_t seed() const { return fit ? fit->seed() : config.seed(); }
 };
 
-// Names of the runs in `runs_dir`: its folders with a config.yaml, in alphabetical order. NotFound: no such folder.
+// Names of the runs in `runs_dir`, in alphabetical order: its folders with a config.yaml, or with a metrics.jsonl whose
+// config.yaml is lost. NotFound: no such folder.
 absl::StatusOr<std::vector<std::string>> RunNames(const std::string& runs_dir);
 // A run of which nothing is read: only name, path, running and bytes. NotFound: no such run (names the nearest one).
 // InvalidArgument: `name` is a path.

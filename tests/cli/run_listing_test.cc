@@ -110,6 +110,17 @@ TEST_F(Runs, ThatCannotBeReadCanBeFoundAndRemoved) {
   EXPECT_TRUE(absl::IsNotFound(FindRun(folder_.path(), "broken").status()));
 }
 
+TEST_F(Runs, WhoseConfigurationIsLostOrEmptyAreDamaged) {
+  folder_.Write("empty/config.yaml", "");
+  folder_.Write("lost/metrics.jsonl", "{}\n");
+  EXPECT_THAT(RunNames(folder_.path()).value(), ElementsAre("broken", "empty", "lost", "one", "two"));
+  const absl::Status empty = ReadRun(folder_.path(), "empty").status();
+  EXPECT_TRUE(absl::IsDataLoss(empty));
+  EXPECT_THAT(std::string(empty.message()), HasSubstr("empty/config.yaml: names no environment"));
+  EXPECT_TRUE(absl::IsDataLoss(ReadRun(folder_.path(), "lost").status()));
+  EXPECT_TRUE(RemoveRun(FindRun(folder_.path(), "lost").value()).ok());
+}
+
 TEST_F(Runs, HaveCurves) {
   const RunListing run = ReadRun(folder_.path(), "one").value();
   EXPECT_THAT(ReadCurve(run, "update.kl").value(), ElementsAre(Pair(200, 0.5), Pair(300, 0.25)));
