@@ -320,8 +320,12 @@ absl::StatusOr<Trainer::Resumed> Trainer::InitHere() {
     return InitError(absl::FailedPreconditionError(
         absl::StrCat(found->path, " is a model of sequences and no policy; `skein detect` uses it")));
   }
-  const auto refused = [&found](const absl::Status& why) {
-    return InitError(absl::FailedPreconditionError(absl::StrCat(found->path, ": ", std::string(why.message()))));
+  const std::string &theirs = found->checkpoint.env_id, &ours = impl_->config.env().id();
+  const std::string whose = theirs == ours
+                                ? found->path
+                                : absl::StrCat(found->path, " (a policy of ", theirs, "; this run is of ", ours, ")");
+  const auto refused = [&whose](const absl::Status& why) {
+    return InitError(absl::FailedPreconditionError(absl::StrCat(whose, ": ", std::string(why.message()))));
   };
   const auto config = ConfigOf(found->checkpoint);
   if (!config.ok()) return InitError(config.status());

@@ -94,6 +94,10 @@ TEST_F(TrainerInit, RefusesAnotherNetworkAndAFolderWithoutCheckpoints) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("learner.init_from: "));
   EXPECT_EQ(wider->ParametersDigest(), before);
+  v1::RunConfig elsewhere = FromOther(9);
+  elsewhere.mutable_env()->set_id("Another-v0");
+  EXPECT_THAT(std::string(Make(elsewhere)->InitFrom().message()),
+              HasSubstr("(a policy of Sample-v0; this run is of Another-v0): "));
   v1::RunConfig nowhere = Config(2);
   nowhere.mutable_learner()->set_init_from(folder_.path() + "/none");
   EXPECT_EQ(Make(nowhere)->InitFrom().code(), absl::StatusCode::kNotFound);
