@@ -34,48 +34,32 @@ mjData* DataOfThread(const SharedModel& model) {
   return data.get();
 }
 
-const double* ArrayOf(MujocoArray array, const mjData& data) {
-  switch (array) {
-    case MujocoArray::kXpos:
-      return data.xpos;
-    case MujocoArray::kXipos:
-      return data.xipos;
-    case MujocoArray::kCinert:
-      return data.cinert;
-    case MujocoArray::kCvel:
-      return data.cvel;
-    case MujocoArray::kCfrcExt:
-      return data.cfrc_ext;
-    case MujocoArray::kQfrcActuator:
-      return data.qfrc_actuator;
-    case MujocoArray::kQfrcConstraint:
-      return data.qfrc_constraint;
-    case MujocoArray::kSiteXpos:
-      return data.site_xpos;
-  }
-  return nullptr;
-}
+// Where an array is in MuJoCo's data, and in what tasks see.
+struct ArrayMembers {
+  double* mjData::*data;
+  const double* MujocoView::*view;
+};
 
-const double** PointerOf(MujocoArray array, MujocoView* view) {
+ArrayMembers MembersOf(MujocoArray array) {
   switch (array) {
     case MujocoArray::kXpos:
-      return &view->xpos;
+      return {&mjData::xpos, &MujocoView::xpos};
     case MujocoArray::kXipos:
-      return &view->xipos;
+      return {&mjData::xipos, &MujocoView::xipos};
     case MujocoArray::kCinert:
-      return &view->cinert;
+      return {&mjData::cinert, &MujocoView::cinert};
     case MujocoArray::kCvel:
-      return &view->cvel;
+      return {&mjData::cvel, &MujocoView::cvel};
     case MujocoArray::kCfrcExt:
-      return &view->cfrc_ext;
+      return {&mjData::cfrc_ext, &MujocoView::cfrc_ext};
     case MujocoArray::kQfrcActuator:
-      return &view->qfrc_actuator;
+      return {&mjData::qfrc_actuator, &MujocoView::qfrc_actuator};
     case MujocoArray::kQfrcConstraint:
-      return &view->qfrc_constraint;
+      return {&mjData::qfrc_constraint, &MujocoView::qfrc_constraint};
     case MujocoArray::kSiteXpos:
-      return &view->site_xpos;
+      return {&mjData::site_xpos, &MujocoView::site_xpos};
   }
-  return nullptr;
+  return {};
 }
 
 class MujocoEnv final : public Env {
@@ -104,9 +88,10 @@ class MujocoEnv final : public Env {
              .timestep = model_->opt.timestep,
              .named = named_bodies_.data()};
     for (const MujocoArray array : task_->facts().reads) {
+      const auto [in_data, in_view] = MembersOf(array);
       const int size = task_->ReadSize(array);
-      kept_.push_back({array, take(size), size});
-      *PointerOf(array, &view_) = kept_.back().values;
+      kept_.push_back({in_data, take(size), size});
+      view_.*in_view = kept_.back().values;
       contact_forces_ = contact_forces_ || array == MujocoArray::kCfrcExt;
     }
     view_.episode = take(task_->facts().episode_columns);
@@ -189,8 +174,8 @@ class MujocoEnv final : public Env {
 
  private:
   struct Kept {
-    MujocoArray array;
-    double* values;
+    double* mjData::*source;
+    double* values;  // In state_.
     int size;
   };
 
@@ -200,7 +185,7 @@ class MujocoEnv final : public Env {
     std::copy_n(data.qpos, model_->nq, qpos_);
     std::copy_n(data.qvel, model_->nv, qvel_);
     std::copy_n(data.qacc_warmstart, model_->nv, warmstart_);
-    for (const Kept& kept : kept_) std::copy_n(ArrayOf(kept.array, data), kept.size, kept.values);
+    for (const Kept& kept : kept_) std::copy_n(data.*kept.source, kept.size, kept.values);
     std::copy_n(data.ten_length, model_->ntendon, tendons_.begin());
     std::copy_n(data.ten_velocity, model_->ntendon, tendons_.begin() + model_->ntendon);
   }
