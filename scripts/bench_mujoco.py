@@ -8,8 +8,8 @@
 Each round measures of each environment `skein bench env` and `skein bench rollout` (both beside bare mj_step, in the same
 process) and EnvPool with each of five settings (scripts/peers/envpool_steps.py; scripts/compare_peers.py --install fetches
 it). DIR gets ENV-ROUND-WHAT.json of each measurement, results.csv and report.md; what is measured already is not measured
-again, and must be of the same machine and build. Ratios are medians over the rounds. Of EnvPool the setting with the highest median counts. Nothing else should run on
-the machine meanwhile.
+again, and must be of the same machine and build. Ratios are medians over the rounds. Of EnvPool the setting with the
+highest median counts. Nothing else should run on the machine meanwhile.
 """
 
 import argparse

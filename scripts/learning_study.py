@@ -21,7 +21,7 @@ table. On a run that was interrupted it goes on from its last checkpoint.
     scripts/learning_study.py --suite mujoco
 
 The first form for the configuration of each MuJoCo task, OUT a folder (docs/benchmarks/mujoco-suite), and a table beside the best published PPO. Ten
-seeds, 201 to 210, on which no configuration was chosen. A seed whose rows are there is not done again. --only hopper,ant_27
+seeds, 201 to 210, on which none but Hopper's and Ant's was chosen. A seed whose rows are there is not done again. --only hopper,ant_27
 makes it smaller, --dry-run only prints the table of the seeds that are done.
 
     scripts/learning_study.py --suite wall-clock
