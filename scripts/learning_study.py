@@ -13,20 +13,20 @@ last checkpoint.
 
     scripts/learning_study.py --suite recipes
 
-Trains each shipped environment with `skein train --env X` and nothing else, five seeds on which no recipe was chosen,
-and tells which reach the environment's threshold. Writes a line of OUT.csv as soon as a seed is done, does not do
+Trains each shipped environment with `skein train --env X` and nothing else, five seeds on which no recipe but Hopper's
+was chosen, and tells which reach the environment's threshold. Writes a line of OUT.csv as soon as a seed is done, does not do
 again what is there, and prints the table so far. --only ENV,ENV and --seeds N make it smaller, --dry-run only prints the
 table. On a run that was interrupted it goes on from its last checkpoint.
 
     scripts/learning_study.py --suite mujoco
 
 The first form for the configuration of each MuJoCo task, OUT a folder (docs/benchmarks/mujoco-suite), and a table beside the best published PPO. Ten
-seeds, 201 to 210, on which none but Hopper's and Ant's was chosen. A seed whose rows are there is not done again. --only hopper,ant_27
-makes it smaller, --dry-run only prints the table of the seeds that are done.
+seeds that had no part in the choice of the configuration: 201 to 210, of Ant 206 to 215, of Hopper 221 to 230. A seed whose rows are
+there is not done again. --only hopper,ant_27 makes it smaller, --dry-run only prints the table of the seeds that are done.
 
     scripts/learning_study.py --suite wall-clock
 
-The first five seeds of the tasks of which rl_games' time on a graphics card is known, the same runs or those of a configuration
+Five seeds of the tasks of which rl_games' time on a graphics card is known, the same runs or those of a configuration
 for a short wait: the median of the seconds of learning until a checkpoint has passed the task's return. For a machine that does
 nothing else meanwhile.
 
@@ -48,7 +48,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Reference  # noqa: E402  Beside this script.
+from learning_suites import FIRST_SEED, GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Reference  # noqa: E402  Beside this script.
 from learning_tables import (draw, find_row, first_above, mujoco_line, number, returns_table, suite_table,  # noqa: E402
                              table_steps, target_table, title)
 
@@ -66,7 +66,7 @@ def parse_arguments():
     parser.add_argument("--only", default="", help="of a suite: environments, comma-separated")
     parser.add_argument("--dry-run", action="store_true", help="of a suite: train nothing, print the table so far")
     parser.add_argument("--seeds", type=int, help="so many; default 10, of the suites recipes and wall-clock 5")
-    parser.add_argument("--first-seed", type=int, help="default: 1; of a suite 201, on which nothing was chosen")
+    parser.add_argument("--first-seed", type=int, help="default: 1; of a suite as said above")
     parser.add_argument("--steps", type=int, help="env steps of each run; default: the configuration's")
     parser.add_argument("--interval", type=int, help="env steps between checkpoints; default 100,000, of a race maybe others")
     parser.add_argument("--at", default="1000000,3000000", help="env steps of the table's columns")
@@ -90,8 +90,6 @@ def parse_arguments():
         arguments.out = DOCUMENTS[arguments.suite]
     if arguments.seeds is None:
         arguments.seeds = 5 if arguments.suite in ("recipes", "wall-clock") else 10
-    if arguments.first_seed is None:
-        arguments.first_seed = 201 if arguments.suite else 1
     return arguments
 
 
@@ -99,8 +97,10 @@ def columns_of(arguments):
     return sorted({int(steps) for steps in arguments.at.split(",")})
 
 
-def seeds_of(arguments):
-    return list(range(arguments.first_seed, arguments.first_seed + arguments.seeds))
+def seeds_of(arguments, usual):
+    """Those that are asked for; `usual`: the first one where none is."""
+    first = usual if arguments.first_seed is None else arguments.first_seed
+    return list(range(first, first + arguments.seeds))
 
 
 def run(command):
@@ -202,7 +202,7 @@ def run_suite(arguments):
     usual = MEMORY if arguments.suite == "memory" else RECIPES
     wanted = arguments.only.split(",") if arguments.only else [task.env for task in usual]
     tasks = [task for task in suite if task.env in wanted]
-    seeds = seeds_of(arguments)
+    seeds = seeds_of(arguments, FIRST_SEED)
     todo = [(seed, task) for task in tasks for seed in seeds
             if find_row(rows, task, seed) is None]
     for seed, task in [] if arguments.dry_run else todo:
@@ -216,10 +216,9 @@ def run_suite(arguments):
     print(suite_table(rows, tasks, seeds))
 
 
-def study(arguments):
+def study(arguments, seeds):
     """All seeds of one configuration; a seed whose rows are in OUT.csv is not done again. Returns the rows."""
     figure = arguments.figure
-    seeds = seeds_of(arguments)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     path = pathlib.Path(f"{arguments.out}.csv")
     rows = read_rows(path) if path.exists() else []
@@ -255,7 +254,7 @@ def read_rows(path):
                  for name, value in row.items() if value} for row in csv.DictReader(file)]
 
 
-def study_line(arguments, line, target):
+def study_line(arguments, line, target, seeds):
     """The rows of a line of a suite: those that are there, and without --dry-run those of the seeds that are missing."""
     path = arguments.out / f"{line.name}.csv"
     if arguments.dry_run:
@@ -264,7 +263,7 @@ def study_line(arguments, line, target):
     at = ",".join(map(str, table_steps(line)))
     return study(argparse.Namespace(**{**vars(arguments), "out": arguments.out / line.name, "target": target, "at": at,
                                        "config": pathlib.Path(f"configs/{line.config or line.name}_ppo.yaml"),
-                                       "set": [*arguments.set, *line.settings]}))
+                                       "set": [*arguments.set, *line.settings]}), seeds)
 
 
 def chosen(arguments, lines):
@@ -278,9 +277,9 @@ def chosen(arguments, lines):
 def run_mujoco(arguments):
     lines = ["| task | env steps | return, mean +- std of the seeds | seeds | which | best published PPO |", "|---" * 6 + "|"]
     for task in chosen(arguments, MUJOCO):
-        rows = study_line(arguments, task, max(task.published.values(), default=0))
-        for steps in table_steps(task):
-            lines.append(mujoco_line(task, steps, rows, seeds_of(arguments)))
+        seeds = seeds_of(arguments, task.first_seed)
+        rows = study_line(arguments, task, max(task.published.values(), default=0), seeds)
+        lines += [mujoco_line(task, steps, rows, seeds) for steps in table_steps(task)]
     print("\n" + "\n".join(lines))
 
 
@@ -288,9 +287,11 @@ def run_wall_clock(arguments):
     lines = ["| task | return | median seconds | each seed's | seeds | rl_games on an RTX 3090 |", "|---" * 6 + "|"]
     for race in chosen(arguments, RACES):
         line = next((task for task in MUJOCO if task.name == race.name), Reference(race.name, MILLION, {}, ""))
-        rows = study_line(argparse.Namespace(**{**vars(arguments), "interval": arguments.interval or race.interval}), line, race.target)
+        seeds = seeds_of(arguments, race.first_seed)
+        interval = {"interval": arguments.interval or race.interval}
+        rows = study_line(argparse.Namespace(**{**vars(arguments), **interval}), line, race.target, seeds)
         done = {row["seed"] for row in rows}
-        passed = [first_above(rows, seed, race.target) for seed in seeds_of(arguments) if seed in done]
+        passed = [first_above(rows, seed, race.target) for seed in seeds if seed in done]
         seconds = [row["seconds"] if row else math.inf for row in passed]
         shown = ["never" if value == math.inf else f"{value:.1f}"
                  for value in [statistics.median(seconds) if seconds else 0, *seconds]]
@@ -308,7 +309,7 @@ def main():
     elif arguments.suite == "wall-clock":
         run_wall_clock(arguments)
     else:
-        study(arguments)
+        study(arguments, seeds_of(arguments, 1))
 
 
 if __name__ == "__main__":

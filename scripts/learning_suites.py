@@ -15,6 +15,7 @@ class Task(typing.NamedTuple):
     config: str = ""  # --config in place of the environment; then `recipe` only says what the row is of
 
 
+FIRST_SEED = 201  # Of a suite, where nothing else is said.
 GYMNASIUM = "Gymnasium's reward_threshold"
 ZOO = "https://github.com/DLR-RM/rl-baselines3-zoo/blob/master/benchmark.md"
 # The cheapest first.
@@ -76,6 +77,7 @@ class Reference(typing.NamedTuple):
     source: str
     config: str = ""  # Without folder and ending; empty: the name.
     settings: tuple = ()  # --set of `skein train`.
+    first_seed: int = FIRST_SEED  # Neither it nor those that follow had a part in the choice of the configuration.
 
 
 MILLION = 1000000
@@ -86,11 +88,11 @@ MUJOCO = [
     Reference("reacher", MILLION, {3 * MILLION: -3.7}, TIANSHOU),
     Reference("swimmer", MILLION, {3 * MILLION: 120}, "Spinning Up, about"),
     Reference("half_cheetah", 3 * MILLION, {MILLION: 5784, 3 * MILLION: 7337}, TIANSHOU),
-    Reference("hopper", 3 * MILLION, {MILLION: 2609, 3 * MILLION: 3128}, TIANSHOU),
+    Reference("hopper", 3 * MILLION, {MILLION: 2609, 3 * MILLION: 3128}, TIANSHOU, first_seed=221),
     Reference("walker2d", 3 * MILLION, {MILLION: 3589, 3 * MILLION: 4896}, TIANSHOU),
-    Reference("ant", 2 * MILLION, {}, ""),
+    Reference("ant", 2 * MILLION, {}, "", first_seed=206),
     Reference("ant_27", 2 * MILLION, {MILLION: 3258, 3 * MILLION: 4079}, TIANSHOU, "ant",
-              ("env.mujoco.include_cfrc_ext_in_observation=false",)),
+              ("env.mujoco.include_cfrc_ext_in_observation=false",), first_seed=206),
     Reference("pusher", 3 * MILLION, {}, "", "pusher", (f"total_steps={3 * MILLION}",)),
     Reference("humanoid", MILLION * 3 // 2, {MILLION: 787, 3 * MILLION: 1360}, TIANSHOU),
     Reference("humanoid_standup", 3 * MILLION, {}, "", "humanoid_standup", (f"total_steps={3 * MILLION}",)),
@@ -105,11 +107,12 @@ class Race(typing.NamedTuple):
     target: float       # Test return.
     rl_games: float     # Seconds of rl_games on an RTX 3090 with EnvPool.
     interval: int = 0   # Env steps between checkpoints; 0: as of other studies.
+    first_seed: int = FIRST_SEED
 
 
 RACES = [
     Race("walker2d_quick", 4000, 45, interval=50000),
-    Race("hopper", 3000, 90),
+    Race("hopper", 3000, 90, first_seed=221),
     Race("ant_27", 4000, 95),
     Race("humanoid", 5000, 100),
 ]

@@ -172,6 +172,12 @@ class LearningStudy(unittest.TestCase):
         self.assertEqual(self.trained(), [298, 299, 300, 301, 302])
         self.assertIn("| hopper | 3,000 | 3.5 | never, never, 3.5, 3.5, 3.5 | 5 | 90 |", printed)
 
+    def test_a_task_whose_configuration_was_chosen_on_the_usual_seeds_has_others(self):
+        self.study("--suite", "mujoco", "--only", "hopper", "--out", "out", "--seeds", "2")
+        self.assertEqual(self.trained(), [221, 222])
+        self.study("--suite", "mujoco", "--only", "hopper", "--out", "out", "--seeds", "1", "--first-seed", "206")
+        self.assertEqual(self.trained(), [206])
+
     def test_a_race_may_have_a_configuration_and_an_interval_of_its_own(self):
         self.study("--suite", "wall-clock", "--only", "walker2d_quick", "--out", "out", "--seeds", "1")
         call = next(line for line in (self.bin / "calls").read_text().splitlines() if line.startswith("train "))
