@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<std::string>> RunNames(const std::string& runs_dir);
 // A run of which nothing is read: only name, path, running and bytes. NotFound: no such run (names the nearest one).
 // InvalidArgument: `name` is a path.
 absl::StatusOr<RunListing> FindRun(const std::string& runs_dir, const std::string& name);
-// All of it. Errors as FindRun. DataLoss: its config.yaml cannot be read.
+// All of it. Errors as FindRun. DataLoss: its config.yaml cannot be read, or names no environment.
 absl::StatusOr<RunListing> ReadRun(const std::string& runs_dir, const std::string& name);
 
 // The numbers of a run under `metric`, "a.b" for one in an object, with the env steps, or sequences, at which they were

@@ -101,7 +101,7 @@ absl::Status List(const RunsFlags& flags) {
     return absl::OkStatus();
   }
   if (runs.empty()) {
-    std::cout << "no runs in " << Shown(flags.runs_dir) << std::endl;
+    std::cout << (names->empty() ? "no runs in " : "no run can be read in ") << Shown(flags.runs_dir) << std::endl;
     return absl::OkStatus();
   }
   int width = 4;

@@ -131,6 +131,13 @@ TEST_F(BadInput, RunsThatAreNot) {
   EXPECT_FALSE(fs::exists(runs() + "/unread"));
   EXPECT_THAT(Mistake(65, {"runs", "plot", "cheetah", "--runs-dir", runs()}), HasSubstr("has no iteration yet"));
   EXPECT_TRUE(fs::exists(runs() + "/cheetah/config.yaml"));
+  std::ofstream(runs() + "/cheetah/config.yaml") << "env: {id: [}\n";
+  const Ended listed = RunToEnd("skein", {"runs", "list", "--runs-dir", runs()});
+  EXPECT_EQ(listed.code, 0);
+  EXPECT_THAT(listed.err, HasSubstr("cheetah/config.yaml"));
+  EXPECT_THAT(listed.out, HasSubstr("no run can be read in"));
+  fs::remove_all(runs() + "/cheetah");
+  EXPECT_THAT(RunToEnd("skein", {"runs", "list", "--runs-dir", runs()}).out, HasSubstr("no runs in"));
 }
 
 TEST_F(BadInput, WeightsThatAreNotThereOrDoNotFit) {
