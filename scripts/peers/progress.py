@@ -8,10 +8,10 @@ import sys
 import time
 
 
-def arguments(vec=(), envs=None):
+def arguments(vec=(), envs=None, recipes=("study", "own")):
     """The arguments of all, and where a peer has them --vec, of which the first is the default, and --envs."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--recipe", choices=["study", "own"], required=True)
+    parser.add_argument("--recipe", choices=recipes, required=True)
     parser.add_argument("--seconds", type=float, default=60, help="stop after this long")
     parser.add_argument("--target", type=float, default=float("inf"), help="stop at this mean return of 20 episodes")
     parser.add_argument("--seed", type=int, default=1)
@@ -19,7 +19,7 @@ def arguments(vec=(), envs=None):
     if vec:
         parser.add_argument("--vec", choices=vec, default=vec[0], help="how environments are stepped")
     if envs:
-        parser.add_argument("--envs", type=int, default=envs, help="environments, with --recipe study")
+        parser.add_argument("--envs", type=int, default=envs, help="environments, but with --recipe own")
     return parser.parse_args()
 
 

@@ -4,6 +4,8 @@
 
 import importlib.util
 import pathlib
+import subprocess
+import sys
 import tempfile
 import types
 import unittest
@@ -40,6 +42,12 @@ class ComparePeers(unittest.TestCase):
         self.assertIn("| Skein, on_policy | 40 | 20, 40, - | 6000 |", text)
         text = self.report({"rllib": [run(10, never)]}, target=5000.0)
         self.assertIn("| RLlib 2.60.0 | not reached | - | 4999 |", text)
+
+    def test_refuses_the_defaults_of_a_hosted_peer_for_the_others(self):
+        command = [sys.executable, ROOT / "scripts" / "compare_peers.py", "--updates", "defaults", "--out", "/nowhere"]
+        refused = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--updates defaults is for --env hosted", refused.stderr)
 
     def test_writes_the_published_model_with_an_exclusion(self):
         with tempfile.TemporaryDirectory() as folder:
