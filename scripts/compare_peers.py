@@ -166,7 +166,7 @@ def run_skein(name, args, seed, out):
         process.terminate()
         process.wait()
     out.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    shutil.rmtree(runs)
+    shutil.rmtree(runs, ignore_errors=True)
     return 0 if rows else 1
 
 
