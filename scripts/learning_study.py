@@ -21,8 +21,8 @@ table. On a run that was interrupted it goes on from its last checkpoint.
     scripts/learning_study.py --suite mujoco
 
 The first form for the configuration of each MuJoCo task, OUT a folder (docs/benchmarks/mujoco-suite), and a table beside the best published PPO. Ten
-seeds that had no part in the choice of the configuration: 201 to 210, of Ant 206 to 215, of Hopper 221 to 230. A seed whose rows are
-there is not done again. --only hopper,ant_27 makes it smaller, --dry-run only prints the table of the seeds that are done.
+seeds that had no part in the choice of the configuration: 201 to 210, of four tasks later ones. A seed whose rows are there is
+not done again. --only hopper,ant_27 makes it smaller, --dry-run only prints the table of the seeds that are done.
 
     scripts/learning_study.py --suite wall-clock
 
