@@ -11,11 +11,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/net/grpc_transport.h"
+#include "base/net/join_flags.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/telemetry/format_seconds.h"
 #include "launch/coordinator_addresses.h"
-#include "launch/join_flags.h"
 
 namespace skein {
 namespace {

@@ -11,12 +11,12 @@
 #include "base/config/run_state_name.h"
 #include "base/net/backoff.h"
 #include "base/net/grpc_transport.h"
+#include "base/net/join_flags.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/restart_budget.h"
 #include "base/telemetry/format_seconds.h"
 #include "cli/vain_failures.h"
-#include "launch/join_flags.h"
 
 namespace skein {
 namespace {

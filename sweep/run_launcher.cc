@@ -19,11 +19,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/config/config.h"
+#include "base/net/join_flags.h"
 #include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/file.h"
 #include "base/process/message_text.h"
-#include "launch/join_flags.h"
 #include "nlohmann/json.hpp"
 
 namespace skein {

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "base/config/message_settings.h"
 #include "base/net/credentials.h"
+#include "base/net/join_flags.h"
 #include "base/process/clock.h"
 #include "base/process/file.h"
 #include "base/telemetry/format_count.h"
@@ -368,7 +369,8 @@ absl::Status FitRun::Run() {
                    report_->metrics_address(), "/metrics"));
   if (!report_->page().empty()) {
     Say(absl::StrCat("status page and metrics discovery: ", report_->page()));
-    Say(absl::StrCat("watch it with: skein top --address ", report_->coordinator_address()));
+    Say(absl::StrCat("watch it with: skein top --address ", report_->coordinator_address(),
+                     JoinFlags(CredentialFilesInEnvironment(), "client")));
   }
   // Before Done(), which says how much of the work was done by earlier processes: the time left is that of the rest.
   steps_per_epoch_ = BatchesOf(OrderEpoch(store_->blocks(Part::kTrain), Order()), config_.train().batch_size());

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/net/join_flags.h"
 #include "base/process/subprocess.h"
 #include "gmock/gmock.h"
-#include "launch/join_flags.h"
 #include "tests/cli/scratch_folder.h"
 
 namespace skein {

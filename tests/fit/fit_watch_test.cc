@@ -83,6 +83,7 @@ TEST(FitCredentials, AreThoseThatVariablesName) {
     ASSERT_TRUE(absl::SimpleAtoi(fit.WaitForOutput(pattern), &port)) << pattern;
     EXPECT_EQ(HttpGet(port, "/metrics").status, 401) << pattern;
   }
+  EXPECT_EQ(fit.WaitForOutput("watch it with: skein top --address \\S+ --token-file (\\S+)\n"), token);
   fit.Signal(SIGTERM);
   EXPECT_EQ(fit.WaitForEnd(), 0);
 }

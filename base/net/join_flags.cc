@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/join_flags.h"
+#include "base/net/join_flags.h"
 
 #include <cstdlib>
 #include <filesystem>
