@@ -373,7 +373,8 @@ class Check {
       if (in_actor.ok()) {
         result_.in_actor = *in_actor;
         absl::StrAppend(&found, absl::StrFormat(", in an actor %.0f steps/s", *in_actor));
-      } else if (absl::IsNotFound(in_actor.status()) || absl::IsDeadlineExceeded(in_actor.status())) {
+      } else if (absl::IsNotFound(in_actor.status()) || absl::IsDeadlineExceeded(in_actor.status()) ||
+                 first.diverged > 0) {  // The fault has been named.
         absl::StrAppend(&found, ", in an actor not measured: ", std::string(in_actor.status().message()));
       } else {
         return Fail("speed", absl::StrCat("an actor cannot step it: ", std::string(in_actor.status().message())),

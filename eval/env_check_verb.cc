@@ -28,6 +28,7 @@
 #include "env/env_config.h"
 #include "env/external/external_envs.h"
 #include "env/external/external_id.h"
+#include "env/step_watchdog.h"
 #include "eval/env_check.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/sinks/ostream_sink.h"
@@ -161,6 +162,22 @@ class StopLimit {
   absl::Notification over_;
 };
 
+// The libraries of environments, and their own, are called in this process: nobody else sees that a step hangs.
+bool InThisProcess(const std::string& env_id) {
+  const auto id = ParseExternalId(env_id);
+  return !id.ok() || id->kind == ExternalId::Kind::kPlugin;
+}
+
+// Ends the process: a step that does not return cannot be stopped.
+void EndBecauseOfHang(const std::string& env_id, double limit_seconds, const EnvActivity::Place& place) {
+  std::cout << std::flush;
+  _exit(ReportAndExitCode(
+      kName, absl::DataLossError(absl::StrCat(
+                 env_id, ": environment ", place.env_index, ", step ", place.step, " of episode ", place.episode,
+                 " has taken longer than ", limit_seconds,
+                 " s (rollout.step_timeout_seconds); it cannot be stopped, so nothing more can be looked at"))));
+}
+
 int CheckAndPrint(const EnvCheckFlags& flags, ShutdownSignal* signal) {
   const StopLimit limit(signal);
   const auto stopping = [signal] { return signal->signalled(); };
@@ -178,13 +195,20 @@ int CheckAndPrint(const EnvCheckFlags& flags, ShutdownSignal* signal) {
   options.stopping = stopping;
   EnvOptions env = MakeEnvOptions(*config);
   env.external.given_up = stopping;
-  options.make = [&config, &flags, &env](int size, uint64_t seed) {
-    return VectorEnv::Make({.env_id = flags.id,
-                            .size = size,
-                            .seed = seed,
-                            .max_episode_steps = static_cast<int>(config->env().max_episode_steps()),
-                            .env = env});
+  EnvActivity activity;
+  options.make = [&config, &flags, &env, &activity](int size, uint64_t seed) {
+    auto made = VectorEnv::Make({.env_id = flags.id,
+                                 .size = size,
+                                 .seed = seed,
+                                 .max_episode_steps = static_cast<int>(config->env().max_episode_steps()),
+                                 .env = env});
+    if (made.ok()) (*made)->SetActivity(&activity);
+    return made;
   };
+  const double step_limit = InThisProcess(flags.id) ? config->rollout().step_timeout_seconds() : 0;
+  const StepWatchdog watchdog(
+      {&activity}, absl::Seconds(step_limit),
+      [&flags, step_limit](const EnvActivity::Place& place) { EndBecauseOfHang(flags.id, step_limit, place); });
   if (const auto id = ParseExternalId(flags.id); id.ok() && id->kind == ExternalId::Kind::kPython) {
     options.look_at_dtypes = [&flags, &env] { return LookAtDtypes(flags.id, env.external); };
   }

@@ -82,7 +82,7 @@ skein_compile_tests_together(env
 skein_compile_tests_together(env
   mujoco_golden_test.cc vector_env_test.cc specs_test.cc)
 skein_compile_tests_together(env
-  transform_test.cc uav_world_test.cc)
+  step_watchdog_test.cc transform_test.cc uav_world_test.cc)
 
 skein_compile_tests_together(env/external
   external_batch_test.cc external_envs_test.cc world_spec_test.cc)
@@ -91,7 +91,7 @@ skein_compile_tests_together(actor
   action_sampler_test.cc fragment_packing_test.cc env_rebuilds_test.cc faulty_env_test.cc held_envs_test.cc
   limit_probe_test.cc metrics_test.cc normal_noise_test.cc outbox_test.cc reachable_address_test.cc)
 skein_compile_tests_together(actor
-  frame_bytes_test.cc rollout_builder_test.cc step_sharing_test.cc step_watchdog_test.cc collect_call_test.cc
+  frame_bytes_test.cc rollout_builder_test.cc step_sharing_test.cc collect_call_test.cc
   learner_link_move_test.cc learner_move_accounts_test.cc policy_store_test.cc)
 skein_compile_tests_together(actor
   learner_link_test.cc runner_state_test.cc)

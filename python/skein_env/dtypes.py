@@ -102,7 +102,14 @@ def _look_at_team(env: Any, action: Callable[[int], Any], found: _Found) -> None
         for agent, value in observed.items():
             for leaf in _leaves(env.observation_space(agent), value, f"{agent}'s observation"):
                 found.observed(*leaf)
-        observed, rewards, terminations, truncations, _ = env.step({agent: action(step) for agent in env.agents})
+        alive = list(env.agents)
+        if strangers := [agent for agent in alive if agent not in env.possible_agents]:
+            found.problem(f"agents has {strangers[0]!r}, which possible_agents has not")
+            return
+        observed, rewards, terminations, truncations, _ = env.step({agent: action(step) for agent in alive})
+        for agent in alive:
+            if agent not in rewards:
+                found.problem(f"{agent!r} took a step and has no reward")
         for reward in rewards.values():
             found.reward(reward)
         for name, flags in (("terminated", terminations), ("truncated", truncations)):

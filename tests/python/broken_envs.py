@@ -9,6 +9,7 @@ import time
 
 import gymnasium
 import numpy as np
+import pettingzoo
 from gymnasium import spaces
 
 
@@ -110,6 +111,11 @@ class Hanging(Line):
         hang()
 
 
+class FailingAsItIsMade(Line):
+    def __init__(self):
+        raise OSError("the parts are missing")
+
+
 class HangingAsItIsMade(Line):
     def __init__(self):
         hang()
@@ -153,6 +159,36 @@ class OutOfItsBox(Line):
 
     def observe(self):
         return {"at": np.array([0.5, self.begin], np.float32), "steps": np.array(self.steps), "free": np.full(1, 1e5, np.float32)}
+
+
+class Unpaid(pettingzoo.ParallelEnv):
+    """A team, of which one gets no reward."""
+
+    metadata = {"name": "unpaid"}
+    possible_agents = ["a", "b"]
+
+    def observation_space(self, agent):
+        return spaces.Box(-1, 1, (1,), np.float32)
+
+    def action_space(self, agent):
+        return spaces.Discrete(2)
+
+    def _observe(self):
+        return {agent: self.at.copy() for agent in self.possible_agents}
+
+    def reset(self, seed=None, options=None):
+        self.agents, self.steps = list(self.possible_agents), 0
+        self.at = np.random.default_rng(seed).uniform(-0.5, 0.5, 1).astype(np.float32)
+        return self._observe(), {}
+
+    def step(self, actions):
+        self.steps += 1
+        self.at *= np.float32(0.9)
+        over = self.steps == 10
+        every = dict.fromkeys(self.agents)
+        if over:
+            self.agents = []
+        return self._observe(), {"a": 1.0}, dict.fromkeys(every, False), dict.fromkeys(every, over), dict.fromkeys(every, {})
 
 
 class FlaggingWithNumbers(Line):

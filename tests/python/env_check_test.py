@@ -54,6 +54,7 @@ class EnvCheck(unittest.TestCase):
             ("OfAnotherType", "dtypes", r"an observation is float64, its space says float32; a reward is an array of float64"),
             ("OutOfItsBox", "dtypes", r"number 0 of an observation\['at'\] is 0.5, its space says at most 0.25; "
                                       r"number 0 of an observation\['steps'\] is 6, its space says at most 5$"),
+            ("Unpaid", "dtypes", "'b' took a step and has no reward$"),
             ("FlaggingWithNumbers", "dtypes", "terminated is of type int, want a bool"),
             ("Leaving", "closes", "its environments could not be closed; what its server said of it stands above"),
             ("ResettingEarly", "final observation", r"after each of \d+ episodes it is the first one of the next episode"),
@@ -85,6 +86,15 @@ class EnvCheck(unittest.TestCase):
         self.assertNotIn("env.external.restarts", found["numbers"])
         self.assertNotIn("started again", found["numbers"])
         self.assertLess(time.monotonic() - begin, 40)
+
+    def test_a_library_that_hangs_ends_it(self):
+        plugin = BIN / "tests/env/external/stuck.so"
+        done = subprocess.run([BIN / "skein", "env", "check", f"plugin:{plugin}", "--set", "env.external.arguments=hangs",
+                               "--set", "rollout.step_timeout_seconds=1"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 65, done)
+        self.assertRegex(done.stderr, r"environment \d+, step 3 of episode \d+ has taken longer than 1 s "
+                                      r"\(rollout.step_timeout_seconds\)")
+        self.assertRegex(done.stdout, r"ok +made ")
 
     def test_a_signal_ends_it_and_all_that_it_has_started(self):
         hangs_in = {name: command(name, "--set", "rollout.step_timeout_seconds=60")

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An environment whose third step fails, as does each reset with an odd seed; it says why. */
+/* An environment whose third step fails, as does each reset with an odd seed; it says why. With the argument "hangs"
+ * resets do not fail, and the third step does not end. */
 #include <skein/env_plugin.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
-  int steps;
+  int steps, hangs;
   char why[64];
 } Stuck;
 
@@ -20,8 +22,10 @@ static int Spec(const char* arguments, SkeinEnvSpec* spec, char* error, size_t e
 }
 
 static void* Create(const char* arguments, char* error, size_t error_size) {
-  (void)arguments, (void)error, (void)error_size;
-  return calloc(1, sizeof(Stuck));
+  (void)error, (void)error_size;
+  Stuck* const stuck = calloc(1, sizeof(Stuck));
+  stuck->hangs = strcmp(arguments, "hangs") == 0;
+  return stuck;
 }
 
 static int Reset(void* env, uint32_t seed, float* obs) {
@@ -29,7 +33,7 @@ static int Reset(void* env, uint32_t seed, float* obs) {
   stuck->steps = 0;
   *obs = 0;
   snprintf(stuck->why, sizeof(stuck->why), "the pump has no\nwater for %u", seed);
-  return seed % 2 == 1;
+  return !stuck->hangs && seed % 2 == 1;
 }
 
 static int Step(void* env, const float* action, float* obs, float* reward, uint8_t* terminated, uint8_t* truncated) {
@@ -38,6 +42,7 @@ static int Step(void* env, const float* action, float* obs, float* reward, uint8
   *obs = (float)++stuck->steps;
   *reward = 1;
   snprintf(stuck->why, sizeof(stuck->why), "the valve is stuck after %d steps", stuck->steps);
+  while (stuck->steps == 3 && stuck->hangs) sleep(60);
   return stuck->steps == 3;
 }
 

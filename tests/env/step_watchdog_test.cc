@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "actor/step_watchdog.h"
+#include "env/step_watchdog.h"
 
 #include <atomic>
 
