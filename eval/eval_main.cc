@@ -80,6 +80,10 @@ int main(int argc, char** argv) {
   if (const absl::Status status = skein::UseCredentials(command.credentials); !status.ok()) {
     return skein::ReportAndExitCode("skein eval", status);
   }
+  command.options.on_progress = [](uint32_t ended, uint32_t episodes, int64_t env_steps) {
+    std::cerr << "skein eval: " << ended << " of " << episodes << " episodes have ended after " << env_steps
+              << " env steps" << std::endl;
+  };
   const auto result = skein::Evaluate(command.options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());
   for (const std::string& warning : result->warnings) std::cerr << "skein eval: warning: " << warning << std::endl;

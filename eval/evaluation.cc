@@ -162,8 +162,8 @@ absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
                                .policy = result.policy,
                                .seed = options.seed,
                                .episode = options.render_episode};
-  if (absl::Status status =
-          RunEpisodes(*match->policy, match->env, options.episodes, render ? &recording : nullptr, &result);
+  if (absl::Status status = RunEpisodes(*match->policy, match->env, options.episodes, render ? &recording : nullptr,
+                                        &result, options.on_progress);
       !status.ok()) {
     return status;
   }
@@ -177,7 +177,8 @@ absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options) {
     VectorEnv::Options unclipped = match->env;
     unclipped.env.mujoco.clip_actions = false;
     EvaluationResult scored;
-    absl::Status status = RunEpisodes(*match->policy, unclipped, options.episodes, nullptr, &scored);
+    absl::Status status =
+        RunEpisodes(*match->policy, unclipped, options.episodes, nullptr, &scored, options.on_progress);
     if (!status.ok()) return status;
     result.unclipped_returns = std::move(scored.returns);
     for (auto& [name, values] : scored.metrics) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "eval/evaluation_episodes.h"
 #include "eval/evaluation_result.h"
 
 // Evaluates a checkpoint deterministically, or a baseline to compare it with.
@@ -23,13 +25,14 @@ struct EvaluationOptions {
   std::string render_path;             // File for one drawn episode, as RenderEpisode; empty = none.
   uint32_t render_episode = 0;
   bool unclipped_return = false;  // Also run the episodes with actions scored before they are clipped. MuJoCo only.
+  EpisodeProgress on_progress;    // May be null.
 };
 
 // A checkpoint acts with its mean action (the most likely choice if discrete), in the environment that its
 // configuration describes. Episode i depends only on (seed, i), except for rounding in inference batches of different
 // sizes. Runs on the calling thread.
 // NotFound: no checkpoint there. DataLoss: it is damaged, or its tensors do not fit its configuration; or all episodes
-// failed. InvalidArgument:
+// failed, or one does not end (RunEpisodes). InvalidArgument:
 // contradictory options, an unknown environment or baseline, bad settings. Others as CheckRender, before any episode is
 // run, and RenderEpisode.
 absl::StatusOr<EvaluationResult> Evaluate(const EvaluationOptions& options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "env/vector_env.h"
@@ -11,11 +12,18 @@
 
 namespace skein {
 
+// Told now and then: episodes that have ended, of how many, and env steps so far.
+using EpisodeProgress = std::function<void(uint32_t ended, uint32_t episodes, int64_t env_steps)>;
+
+// Where an environment has no limit, an episode that is longer is taken for one that never ends.
+inline constexpr int64_t kEndlessSteps = 100000;
+
 // Runs episodes 0 .. episodes - 1, many side by side, and writes returns, lengths and metrics of `result`: of those
 // that failed (VectorEnv::StepResult::diverged) only their number. Ignores `options.size`. Records the states of
-// episode `recording->episode` in `recording`, unless that is null. InvalidArgument, Internal: as VectorEnv::Make.
-// Otherwise as VectorEnv::failure: an environment failed.
+// episode `recording->episode` in `recording`, unless that is null. Calls `on_progress`, unless that is null, every 10
+// s. InvalidArgument, Internal: as VectorEnv::Make. DataLoss: an episode does not end. Otherwise as VectorEnv::failure:
+// an environment failed.
 absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t episodes,
-                         RecordedEpisode* recording, EvaluationResult* result);
+                         RecordedEpisode* recording, EvaluationResult* result, const EpisodeProgress& on_progress = {});
 
 }  // namespace skein
