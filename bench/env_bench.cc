@@ -44,11 +44,13 @@ absl::Status RunEnvBench(const EnvBenchOptions& options, const ShutdownSignal& s
   run.contest.limit_title = "bare " + what;
   run.contest.ours = [&](absl::Duration duration) -> absl::StatusOr<Json> {
     const StepRates rates = (*ours)->MeasureRates(duration);
+    if (absl::Status s = (*ours)->failure(); !s.ok()) return s;
     return Json{{"env_steps_per_second", rates.env_steps_per_second},
                 {"agent_steps_per_second", rates.agent_steps_per_second}};
   };
   run.contest.limit = [&](absl::Duration duration) -> absl::StatusOr<Json> {
     const StepRates rates = (*limit)->MeasureRates(duration);
+    if (absl::Status s = (*limit)->failure(); !s.ok()) return s;
     return Json{{"limit_env_steps_per_second", rates.env_steps_per_second},
                 {"limit_agent_steps_per_second", rates.agent_steps_per_second}};
   };

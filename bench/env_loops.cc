@@ -93,7 +93,7 @@ Job PhysicsJob(std::shared_ptr<VectorEnv> envs, const float* actions, int64_t ro
 // All jobs keep their tallies.
 StepRates MeasureSteps(const std::vector<Job>& jobs, const std::vector<std::unique_ptr<StepTally>>& tallies,
                        absl::Duration duration) {
-  for (const auto& tally : tallies) *tally = {};
+  for (const auto& tally : tallies) tally->env_steps = tally->agent_steps = 0;
   const double rate = MeasureRate(jobs, duration);
   StepTally all;
   for (const auto& tally : tallies) {
@@ -101,6 +101,13 @@ StepRates MeasureSteps(const std::vector<Job>& jobs, const std::vector<std::uniq
     all.agent_steps += tally->agent_steps;
   }
   return {rate, rate * static_cast<double>(all.agent_steps) / static_cast<double>(std::max<int64_t>(1, all.env_steps))};
+}
+
+absl::Status FailureOf(const std::vector<std::unique_ptr<StepTally>>& tallies) {
+  for (const auto& tally : tallies) {
+    if (!tally->failure.ok()) return tally->failure;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -210,12 +217,12 @@ absl::Status EnvLimit::AddServers(const VectorEnv::Options& options, uint32_t th
     if (!opened.ok()) return opened.status();
     StepTally* const tally = tallies_.emplace_back(std::make_unique<StepTally>()).get();
     jobs_.push_back([world = std::shared_ptr<World>(*std::move(opened)), timeout = options.env.external.step_timeout,
-                     steps = static_cast<uint32_t>(options.size), broken = false, tally]() mutable -> int64_t {
-      if (broken) return 0;
+                     steps = static_cast<uint32_t>(options.size), id = options.env_id, tally]() mutable -> int64_t {
+      if (!tally->failure.ok()) return 0;
       world->columns().seed[0] = steps;
       const absl::Duration begin = MonotonicNow();
-      if (!world->Exchange(WorldRequest::kBare, timeout).ok()) {
-        broken = true;  // The rate says so.
+      if (const absl::Status s = world->Exchange(WorldRequest::kBare, timeout); !s.ok()) {
+        tally->failure = absl::Status(s.code(), absl::StrCat(id, ": ", s.message()));
         return 0;
       }
       const int64_t taken = steps;
@@ -264,6 +271,8 @@ void EnvLimit::AddBareLoops(std::vector<Bare> loops) {
 
 StepRates EnvLimit::MeasureRates(absl::Duration duration) { return MeasureSteps(jobs_, tallies_, duration); }
 
+absl::Status EnvLimit::failure() const { return FailureOf(tallies_); }
+
 absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::RunConfig& config, uint32_t threads) {
   std::unique_ptr<VectorEnvLoops> loops(new VectorEnvLoops);
   const VectorEnv::Options options = RunnerEnvOptions(config);
@@ -284,7 +293,9 @@ absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::R
     const size_t agents = size_t(envs->size()) * envs->spec().num_agents;
     loops->jobs_.push_back(
         [envs, actions = loops->actions_.data(), row = int64_t{0}, rows, width, tally, agents]() mutable -> int64_t {
+          if (!tally->failure.ok()) return 0;
           const VectorEnv::StepResult result = envs->Step(actions + row * width);
+          if (tally->failure = envs->failure(); !tally->failure.ok()) return 0;
           row = row + 1 < rows ? row + 1 : 0;
           tally->env_steps += envs->size();
           tally->agent_steps += std::accumulate(result.active, result.active + agents, int64_t{0});
@@ -295,5 +306,7 @@ absl::StatusOr<std::unique_ptr<VectorEnvLoops>> VectorEnvLoops::Make(const v1::R
 }
 
 StepRates VectorEnvLoops::MeasureRates(absl::Duration duration) { return MeasureSteps(jobs_, tallies_, duration); }
+
+absl::Status VectorEnvLoops::failure() const { return FailureOf(tallies_); }
 
 }  // namespace skein

@@ -38,6 +38,7 @@ SimulationRows RowsOfSimulation(int64_t index, int64_t size, int64_t rows);
 struct StepTally {
   int64_t env_steps = 0;
   int64_t agent_steps = 0;  // Of agents whose alive flag is set.
+  absl::Status failure;     // Of the environments; no more steps are taken then.
 };
 
 struct StepRates {
@@ -62,9 +63,10 @@ class EnvLimit {
   // What is stepped. "mj_step": set controls, mj_step x frame skip, reset where an episode ends. "its own loop" of a
   // server. "Env::Step" for others: no observations and no bookkeeping of VectorEnv.
   const std::string& what() const { return what_; }
-  // Simulations continue from their current states.
+  // Simulations continue from their current states. 0 after a failure.
   StepRates MeasureRates(absl::Duration duration);
   double Measure(absl::Duration duration) { return MeasureRates(duration).env_steps_per_second; }
+  absl::Status failure() const;  // Of a server's environments.
 
  private:
   EnvLimit() = default;
@@ -92,9 +94,10 @@ class VectorEnvLoops {
  public:
   // Errors as VectorEnv::Make.
   static absl::StatusOr<std::unique_ptr<VectorEnvLoops>> Make(const v1::RunConfig& config, uint32_t threads);
-  // Episodes continue from their current states.
+  // Episodes continue from their current states. 0 after a failure.
   StepRates MeasureRates(absl::Duration duration);
   double Measure(absl::Duration duration) { return MeasureRates(duration).env_steps_per_second; }
+  absl::Status failure() const;  // As VectorEnv::failure.
 
  private:
   VectorEnvLoops() = default;

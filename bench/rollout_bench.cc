@@ -262,7 +262,9 @@ absl::Status RunRolloutBench(const RolloutBenchOptions& options, const ShutdownS
   run.contest.limit_title = "bare " + (*limit)->what();
   run.contest.ours = [&](absl::Duration duration) { return (*actor)->Measure(duration, shutdown); };
   run.contest.limit = [&](absl::Duration duration) -> absl::StatusOr<Json> {
-    return Json{{"limit_env_steps_per_second", (*limit)->Measure(duration)}};
+    const double rate = (*limit)->Measure(duration);
+    if (absl::Status s = (*limit)->failure(); !s.ok()) return s;
+    return Json{{"limit_env_steps_per_second", rate}};
   };
   return MeasureAndReport(run, options, shutdown, &progress);
 }

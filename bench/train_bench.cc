@@ -228,12 +228,13 @@ absl::Status RunTrainBench(const TrainBenchOptions& options, const ShutdownSigna
   std::optional<PolicyLimit> policy_limit;
   run.contest.ours = [&](absl::Duration duration) { return training.Measure(duration, expected, shutdown); };
   run.contest.limit = [&](absl::Duration duration) -> absl::StatusOr<Json> {
-    if (options.limit == "random") {
+    if (options.limit == "random" || !policy_limit) {
       expected = (*limit)->Measure(duration);
-      return Json{{kLimit, expected}};
+      if (absl::Status s = (*limit)->failure(); !s.ok()) return s;
     }
+    if (options.limit == "random") return Json{{kLimit, expected}};
     if (!policy_limit) {
-      const auto policies = training.TrainPolicies(duration, (*limit)->Measure(duration), shutdown);
+      const auto policies = training.TrainPolicies(duration, expected, shutdown);
       if (!policies.ok()) return policies.status();
       auto made = PolicyLimit::Make(config, runners, *policies);
       if (!made.ok()) return made.status();
