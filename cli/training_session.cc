@@ -214,6 +214,10 @@ int RunTraining(const LaunchOptions& options, const std::string& command, const 
     std::cout << "resuming at " << FormatCount(steps_before) << " of " << FormatCount(config.total_steps())
               << " env steps" << std::endl;
   }
+  if (const std::string& from = options.init.from; before && !from.empty()) {
+    std::cout << "its own checkpoint counts; nothing is taken from " << Escaped(from)
+              << " (--init-from); give another --name, or --resume never" << std::endl;
+  }
 
   ProgressDisplay display(stdout, TerminalWidth(stdout), absl::Seconds(config.logging().interval_seconds()));
   RunSupervisor supervisor(SupervisorOptions(options, *plan, program_folder), &*directory, &display);

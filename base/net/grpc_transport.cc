@@ -36,6 +36,10 @@ void KeepGrpcAlive() {
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
+  // gRPC itself says nothing here.
+  if (status.error_code() == grpc::UNIMPLEMENTED && status.error_message().empty()) {
+    return absl::UnimplementedError("a server of another kind listens there, which knows no such call (UNIMPLEMENTED)");
+  }
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 

@@ -132,6 +132,10 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Spawn(const Options& opt
   if (error == ENOENT || error == ENOTDIR) {
     return absl::NotFoundError(absl::StrCat("cannot start ", program, ": no such program"));
   }
+  if (error == EACCES) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot start ", program, ": it may not be executed (chmod +x), or it is a folder"));
+  }
   if (error != 0) return Refused(absl::StrCat("cannot start ", program), error);
   child->pid_ = pid;
   if (options.foreign) child->guard_.emplace(pid);

@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/net/host_port.h"
 #include "base/process/message_text.h"
 
 namespace skein {
@@ -57,8 +58,9 @@ absl::StatusOr<ExternalId> ParseExternalId(const std::string& id) {
     const size_t slash = rest.find('/');
     if (slash != absl::string_view::npos) parsed.name = std::string(rest.substr(slash + 1));
     rest = rest.substr(0, slash);
-    if (rest.empty() || !absl::StrContains(rest, ':')) {
-      return Wrong(id, "grpc://host:port/name, e.g. grpc://127.0.0.1:7200/arm");
+    const auto address = ParseHostPort(std::string(rest));
+    if (!address.ok() || address->host.empty() || address->port == 0) {
+      return Wrong(id, "grpc://host:port/name, e.g. grpc://127.0.0.1:7200/arm, with a port from 1 to 65535");
     }
     parsed.kind = ExternalId::Kind::kGrpc;
   } else {

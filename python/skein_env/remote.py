@@ -11,6 +11,7 @@ import hmac
 import ipaddress
 import os
 import signal
+import socket
 import sys
 import threading
 from concurrent import futures
@@ -44,6 +45,23 @@ def is_loopback(listen: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def host_and_port(listen: str) -> Tuple[str, int]:
+    """Of HOST:PORT or [HOST]:PORT. ValueError: it is neither, or there is no such port."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise ValueError(f"--listen {listen}: want HOST:PORT, with a port from 0 to 65535")
+    return host, int(port)
+
+
+def check_can_listen(host: str, port: int) -> None:
+    """OSError: a server cannot listen there."""
+    address = (host.strip("[]") or None, port)
+    for family, kind, _, _, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
+        with socket.socket(family, kind) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(place)
 
 
 def _take(column: Any, data: bytes, name: str) -> None:
@@ -266,14 +284,26 @@ def serve_remote(
         print("skein-env: serving by gRPC needs the package grpcio (pip install grpcio)", file=sys.stderr)
         return 69
     try:
+        host, port = host_and_port(listen)
         token = read_token(token_file) if token_file else ""
         credentials = _credentials(tls_cert, tls_key, tls_ca)
     except (OSError, ValueError) as error:
         print(f"skein-env: {error}", file=sys.stderr)
         return 64
+    if max_streams < 1:
+        print(f"skein-env: --max-streams: got {max_streams}, want at least 1", file=sys.stderr)
+        return 64
     if not is_loopback(listen) and not token and credentials is None:
         print(f"skein-env: {listen} can be reached from outside: give --token-file or the TLS files", file=sys.stderr)
         return 64
+    try:
+        close(make(1, {}))
+    except EnvError as error:
+        print(f"skein-env: {error}", file=sys.stderr)
+        return 65
+    except THROWN as error:  # Whatever a user's function throws.
+        print(f"skein-env: {describe(error)}", file=sys.stderr)
+        return 65
     service = _Service(make, name, token, max_streams)
     handler = grpc.stream_stream_rpc_method_handler(service.serve)
     options = [
@@ -293,18 +323,15 @@ def serve_remote(
     server = grpc.server(futures.ThreadPoolExecutor(max_streams + SPARE_THREADS), options=options)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("skein.env.v1.Environment", {"Serve": handler}),))
     try:
+        check_can_listen(host, port)  # gRPC's own reason is a page of its log.
         port = server.add_secure_port(listen, credentials) if credentials else server.add_insecure_port(listen)
-    except RuntimeError as error:
-        print(f"skein-env: cannot listen on {listen}: {error}", file=sys.stderr)
-        return 69
-    if port == 0:
-        print(f"skein-env: cannot listen on {listen}", file=sys.stderr)
+    except (OSError, RuntimeError) as error:
+        print(f"skein-env: cannot listen on {listen}: {getattr(error, 'strerror', None) or error}", file=sys.stderr)
         return 69
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     server.start()
-    host = listen.rpartition(":")[0]
     print(f"serving {about()} at grpc://{host}:{port}{'/' + name if name else ''}", flush=True)
     ended.wait()
     server.stop(1).wait()

@@ -188,12 +188,14 @@ TEST(Subprocess, MissingProgramIsNotFound) {
   const absl::Status status = Subprocess::Spawn(options).status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("/no/such/program"));
+  options.argv = {"/dev/null"};
+  const absl::Status refused = Subprocess::Spawn(options).status();
+  EXPECT_TRUE(absl::IsNotFound(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("/dev/null: it may not be executed"));
 }
 
 TEST(Subprocess, RefusedStartsAreInternal) {
   Subprocess::Options options;
-  EXPECT_TRUE(absl::IsInternal(Subprocess::Spawn(options).status()));
-  options.argv = {"/dev/null"};  // Not executable.
   EXPECT_TRUE(absl::IsInternal(Subprocess::Spawn(options).status()));
   options = Shell("exit 0");
   options.output_path = "/no/such/folder/log";

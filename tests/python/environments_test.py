@@ -293,6 +293,29 @@ class Remote(unittest.TestCase):
             self.assertIn("no environment 'arm'; there is 'cart'", done.stderr.splitlines()[-1])
         done = run(PYTHON, "-m", "skein_env", "team_envs:cartpole", "--listen", "0.0.0.0:0", code=64)
         self.assertIn("can be reached from outside", done.stderr)
+        for listen in ("127.0.0.1:99999", "127.0.0.1:abc", "foo"):
+            done = run(PYTHON, "-m", "skein_env", "team_envs:cartpole", "--listen", listen, code=64)
+            self.assertIn(f"--listen {listen}: want HOST:PORT", done.stderr)
+        done = run(PYTHON, "-m", "skein_env", "team_envs:cartpole", "--listen", address.split("/")[0], code=69)
+        self.assertEqual(done.stderr, f"skein-env: cannot listen on {address.split('/')[0]}: Address already in use\n")
+        done = run(BIN / "skein", "train", "--env", "grpc://127.0.0.1:99999", code=64)
+        self.assertIn("want grpc://host:port/name", done.stderr)
+
+    def test_what_cannot_be_made_is_not_served(self):
+        for name, said in (("team_envs:nope", "has no function 'nope'"), ("nomod:x", "no module 'nomod'"),
+                           ("broken_envs:FailingAsItIsMade", "the parts are missing (")):
+            done = run(PYTHON, "-m", "skein_env", name, code=65)
+            self.assertIn(said, done.stderr.splitlines()[-1])
+
+    def test_an_evaluation_of_endless_episodes_ends(self):
+        done = run(BIN / "skein", "eval", "--baseline", "random", "--env", "python:broken_envs:Endless", "--episodes", "2",
+                   "--set", f"env.external.python={PYTHON}", code=65)
+        self.assertRegex(done.stderr, r"episode 0 has not ended after 100000 steps.*env\.max_episode_steps=N\n$")
+
+    def test_benchmarks_say_why_an_environment_fails(self):
+        done = run(BIN / "skein", "bench", "env", "--env", "python:broken_envs:Raising", "--seconds", "1", "--rounds", "1",
+                   "--set", f"env.external.python={PYTHON}", code=69)
+        self.assertRegex(done.stderr.splitlines()[-1], r"ValueError: no such cell \(.*broken_envs.py:\d+ in step\)")
 
     def test_tokens_are_as_everywhere(self):
         with tempfile.TemporaryDirectory() as folder:
