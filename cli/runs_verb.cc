@@ -143,7 +143,7 @@ absl::Status Show(const RunsFlags& flags) {
 }
 
 absl::Status Compare(const RunsFlags& flags) {
-  if (flags.names.size() < 2) return absl::InvalidArgumentError("compare: one run; name two or more");
+  if (flags.names.size() < 2) return absl::InvalidArgumentError("one run; name two or more");
   const auto runs = ReadRuns(flags.runs_dir, flags.names);
   if (!runs.ok()) return runs.status();
   const auto settings = DifferentSettings(*runs);
@@ -195,7 +195,7 @@ absl::Status Compare(const RunsFlags& flags) {
 
 absl::Status Plot(const RunsFlags& flags) {
   constexpr size_t kMostCurves = 26;
-  if (flags.names.size() > kMostCurves) return absl::InvalidArgumentError("plot: at most 26 runs");
+  if (flags.names.size() > kMostCurves) return absl::InvalidArgumentError("at most 26 runs");
   const auto runs = ReadRuns(flags.runs_dir, flags.names);
   if (!runs.ok()) return runs.status();
   const bool of_sequences = std::all_of(runs->begin(), runs->end(), [](const RunListing& run) { return run.fit; });

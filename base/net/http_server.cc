@@ -330,7 +330,7 @@ class HttplibServer : public HttpServer {
   }
 
   Response Respond(const std::string& method, const std::string& path) ABSL_LOCKS_EXCLUDED(mu_) {
-    if (method != "GET") return {405, "text/plain", "only GET is served here\n"};
+    if (method != "GET") return {405, "text/plain", method + " is not served here\n"};
     Handler handler;
     {
       absl::MutexLock lock(&mu_);

@@ -160,11 +160,15 @@ absl::StatusOr<Plugin> Load(const std::string& id, const std::string& path, cons
   const auto entry = reinterpret_cast<Entry>(dlsym(library, "skein_env_plugin"));
   if (entry == nullptr) return Unusable(id, "it has no function skein_env_plugin (include/skein/env_plugin.h)");
   Plugin plugin{.functions = entry()};
-  if (plugin.functions == nullptr || plugin.functions->version != SKEIN_ENV_PLUGIN_VERSION ||
-      plugin.functions->size < offsetof(SkeinEnvPlugin, why)) {
-    return Unusable(id, absl::StrCat("it has version ", plugin.functions == nullptr ? 0 : plugin.functions->version,
-                                     " of the interface, this is version ", SKEIN_ENV_PLUGIN_VERSION,
-                                     "; compile it with this release's skein/env_plugin.h"));
+  if (plugin.functions == nullptr) return Unusable(id, "its skein_env_plugin() gives nothing");
+  if (plugin.functions->version != SKEIN_ENV_PLUGIN_VERSION) {
+    return Unusable(id,
+                    absl::StrCat("it has version ", plugin.functions->version, " of the interface, this is version ",
+                                 SKEIN_ENV_PLUGIN_VERSION, "; compile it with this release's skein/env_plugin.h"));
+  }
+  if (plugin.functions->size < offsetof(SkeinEnvPlugin, why)) {
+    return Unusable(id, absl::StrCat("its interface has a size of ", plugin.functions->size, " bytes, want at least ",
+                                     offsetof(SkeinEnvPlugin, why), "; set .size = sizeof(SkeinEnvPlugin)"));
   }
   if (plugin.functions->spec == nullptr) return Unusable(id, "it lacks spec");
   SkeinEnvSpec spec = {};
