@@ -28,6 +28,7 @@ class Task(typing.NamedTuple):
     steps: int
     python: str = "environments"  # Of .deps.
     settings: tuple = ()
+    episodes: int = 100  # Of the test.
 
 
 # An iteration of spread is 128 episodes of 25 steps.
@@ -35,9 +36,9 @@ TASKS = {
     "cartpole": Task("python:gymnasium:make?id=CartPole-v1", "cartpole_ppo", 200000),
     "half_cheetah": Task("python:gymnasium:make?id=HalfCheetah-v5", "half_cheetah_ppo", 3000000, "gymnasium"),
     "half_cheetah_native": Task("HalfCheetah-v5", "half_cheetah_ppo", 3000000),
-    "simple_spread": Task("python:external_tasks:spread", "general_ppo", 20000000, settings=(
+    "simple_spread": Task("python:external_tasks:spread", "general_ppo", 3000000, episodes=1000, settings=(
         "rollout.num_envs=128", "rollout.envs_per_runner=32", "rollout.steps_per_iteration=3200", "ppo.lr=7e-4",
-        "ppo.minibatch_size=3200", "ppo.entropy_coefficient=0.01", "model.hidden=[64, 64]")),
+        "ppo.minibatch_size=960", "ppo.gamma=0.9", "ppo.entropy_coefficient=0.01")),
     "minigrid": Task("python:external_tasks:minigrid", "general_ppo", 500000),
 }
 
@@ -47,7 +48,7 @@ def parse_arguments():
     parser.add_argument("--only", default="", help="names of tasks, comma-separated")
     parser.add_argument("--seeds", type=int, default=3, help="so many, from 1 on")
     parser.add_argument("--steps", type=int, help="env steps of each run; default: the task's")
-    parser.add_argument("--episodes", type=int, default=100, help="test episodes")
+    parser.add_argument("--episodes", type=int, help="test episodes; default: the task's")
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="passed on to skein train")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/release", help="folder of the programs")
     parser.add_argument("--runs", type=pathlib.Path, default=ROOT / "runs", help="folder of the runs")
@@ -78,7 +79,7 @@ def learn(arguments, name, seed, steps):
         command += ["--set", setting]
     run(command)
     result = run([arguments.bin / "skein", "eval", "--checkpoint", arguments.runs / folder, "--episodes",
-                  arguments.episodes, "--seed", 1, "--json"])
+                  arguments.episodes or task.episodes, "--seed", 1, "--json"])
     with open(arguments.runs / folder / "metrics.jsonl") as log:
         seconds = [json.loads(line)["seconds"] for line in log][-1]
     return {"task": name, "seed": seed, "steps": steps, "env_id": task.env, "env_steps": result["env_steps"],

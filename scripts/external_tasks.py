@@ -3,10 +3,11 @@
 
 import gymnasium
 import numpy as np
+import pettingzoo
 
 
-class Spread:
-    """MPE's simple_spread as the MAPPO paper's environment (Yu et al. 2022) has it, a PettingZoo ParallelEnv: three agents, 25
+class Spread(pettingzoo.ParallelEnv):
+    """MPE's simple_spread as the MAPPO paper's environment (Yu et al. 2022) has it: three agents, 25
     steps. Each agent's reward is all of the common one and all of its own for collisions, which mpe2 weights by local_ratio and
     1 - local_ratio, and 1 less in each step, because the paper's environment counts that an agent touches itself: 75 an
     episode. Landmarks are in the middle 0.8 of where mpe2 puts them.
