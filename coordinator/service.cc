@@ -138,13 +138,21 @@ void CoordinatorService::Report() {
 CoordinatorService::Outcome CoordinatorService::Take(Effects effects) {
   metrics_->SetBarrierAbsentees(state_.barrier_absentees());
   Outcome outcome{std::move(effects), {}};
-  for (const MembershipChange& change : outcome.effects.changes) RecordChange(change);
+  // In the order in which it happened: who departs opens barriers, and a learner that joins starts their count anew.
+  const auto record = [&outcome](bool joins) {
+    for (const MembershipChange& change : outcome.effects.changes) {
+      if ((change.kind == MembershipChange::kJoined) == joins) RecordChange(change);
+    }
+  };
+  record(false);
   for (BarrierReply& reply : outcome.effects.replies) {
     auto found = waiters_.find(reply.waiter);
     if (found == waiters_.end()) continue;
+    found->second->Record(reply);
     outcome.ended.emplace_back(found->second, std::move(reply));
     waiters_.erase(found);
   }
+  record(true);
   return outcome;
 }
 
@@ -186,7 +194,6 @@ void CoordinatorService::Carry(Outcome outcome, const absl::Status& written) {
     metrics_->BarrierWaitEnded(now - waiter->arrived());
     if (!fenced.ok()) reply.status = fenced;
     if (!reply.status.ok()) gate_.ArrivalEnded(reply.status);
-    waiter->Record(reply);
     waiter->End(reply);
   }
   for (const MembershipChange& change : outcome.effects.changes) {
