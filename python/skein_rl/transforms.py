@@ -39,7 +39,9 @@ class Observations:
 
     def check(self, x: Floats) -> None:
         if x.ndim > 0 and (x.shape[-1] == self._size if self._exact else x.shape[-1] >= self._size):
-            return
+            if np.isfinite(x).all():
+                return
+            raise ValueError(f"an observation of {self._env_id} has a number that is not finite")
         want = f"{self._size} numbers" if self._exact else f"more than {self._size - 1} numbers"
         if self._steps and "hide" in self._steps[0]:
             want += f", of which its policy sees {len(self._steps[0]['hide']['keep'])}"

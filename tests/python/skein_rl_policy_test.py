@@ -209,6 +209,9 @@ class Policies(unittest.TestCase):
             for wrong in (size - 1, size + 1, size * 3):  # A refused one is not remembered.
                 with self.assertRaisesRegex(ValueError, f"is {size} numbers"):
                     together(np.zeros((3, wrong)))
+            for wrong in (np.nan, np.inf):
+                with self.assertRaisesRegex(ValueError, "has a number that is not finite"):
+                    together(np.full((3, size), wrong))
             rows = np.ones((3, size), np.float32)
             np.testing.assert_allclose(together.head(rows), [one.head(row) for one, row in zip(apart, rows)], rtol=1e-5, atol=1e-6)
 
