@@ -22,7 +22,7 @@ import numpy as np
 from . import wire
 from .batch import Batch, close
 from .columns import Columns, new_columns, reply_bytes
-from .errors import THROWN, EnvError, describe
+from .errors import THROWN, EnvError, describe, end_on_interrupt
 from .local import read_arguments
 from .version import about
 
@@ -56,12 +56,19 @@ def host_and_port(listen: str) -> Tuple[str, int]:
 
 
 def check_can_listen(host: str, port: int) -> None:
-    """OSError: a server cannot listen there."""
-    address = (host.strip("[]") or None, port)
-    for family, kind, _, _, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE):
-        with socket.socket(family, kind) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(place)
+    """OSError: a server cannot listen there, at none of the addresses that the host's name has."""
+    refused: Optional[OSError] = None
+    places = socket.getaddrinfo(host.strip("[]") or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, kind, _, _, place in places:
+        try:
+            with socket.socket(family, kind) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                tried.bind(place)
+            return
+        except OSError as error:
+            refused = error
+    if refused:
+        raise refused
 
 
 def _take(column: Any, data: bytes, name: str) -> None:
@@ -296,6 +303,7 @@ def serve_remote(
     if not is_loopback(listen) and not token and credentials is None:
         print(f"skein-env: {listen} can be reached from outside: give --token-file or the TLS files", file=sys.stderr)
         return 64
+    end_on_interrupt()
     try:
         close(make(1, {}))
     except EnvError as error:
