@@ -78,6 +78,7 @@ class Reference(typing.NamedTuple):
     config: str = ""  # Without folder and ending; empty: the name.
     settings: tuple = ()  # --set of `skein train`.
     first_seed: int = FIRST_SEED  # Neither it nor those that follow had a part in the choice of the configuration.
+    seeds: int = 10  # Unless --seeds says how many.
 
 
 MILLION = 1000000
@@ -97,7 +98,7 @@ MUJOCO = [
     Reference("humanoid", MILLION * 3 // 2, {MILLION: 787, 3 * MILLION: 1360}, TIANSHOU),
     Reference("humanoid_standup", 3 * MILLION, {}, "", "humanoid_standup", (f"total_steps={3 * MILLION}",)),
     Reference("humanoid_10m", 10 * MILLION, {10 * MILLION: 5440}, "Sample Factory, about", "humanoid",
-              (f"total_steps={10 * MILLION}",)),
+              (f"total_steps={10 * MILLION}",), seeds=4),  # An hour of a core each.
 ]
 
 
