@@ -211,12 +211,15 @@ TEST(FaultRow03, AFrozenActorIsExpelledIsRefusedUnderItsOldLeaseAndJoinsAgain) {
       absl::Minutes(1), absl::Milliseconds(100)));
   EXPECT_EQ(joined.Number("member_pid"), static_cast<uint64_t>(freezes->pid()));
   uint64_t current = 0;  // The newest that anybody's fragment was made with when it joined.
-  uint64_t its_own = 0;  // The newest that it had been sent when its first fragment was accepted.
+  // The newest that it had been sent when its first fragment was accepted: one that waited for it while it was stopped
+  // came under its old membership.
+  uint64_t its_own = 0;
   for (const HistoryEvent& event : history) {
     if (event.event == "batch" && event.seconds < joined.seconds) {
       current = std::max(current, event.Number("policy_version"));
     }
-    if (event.event == "policy" && event.Text("actor") == joined.Text("member") &&
+    const std::string actor = event.Text("actor");
+    if (event.event == "policy" && (actor == member || actor == joined.Text("member")) &&
         event.seconds < first_fragment()->seconds) {
       its_own = std::max(its_own, event.Number("version"));
     }
