@@ -162,7 +162,7 @@ class StopLimit {
   absl::Notification over_;
 };
 
-// The libraries of environments, and their own, are called in this process: nobody else sees that a step hangs.
+// Plugins and Skein's own environments are called in this process: no server's limit ends a step that hangs.
 bool InThisProcess(const std::string& env_id) {
   const auto id = ParseExternalId(env_id);
   return !id.ok() || id->kind == ExternalId::Kind::kPlugin;

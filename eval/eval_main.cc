@@ -6,9 +6,11 @@
 #include "CLI/CLI.hpp"
 #include "base/command/arguments.h"
 #include "base/net/credential_flags.h"
+#include "base/process/clock.h"
 #include "base/process/exit_code.h"
 #include "base/process/message_text.h"
 #include "base/process/shutdown.h"
+#include "base/telemetry/format_seconds.h"
 #include "base/telemetry/log.h"
 #include "env/registry.h"
 #include "eval/evaluation.h"
@@ -80,9 +82,10 @@ int main(int argc, char** argv) {
   if (const absl::Status status = skein::UseCredentials(command.credentials); !status.ok()) {
     return skein::ReportAndExitCode("skein eval", status);
   }
-  command.options.on_progress = [](uint32_t ended, uint32_t episodes, int64_t env_steps) {
+  command.options.on_progress = [begin = skein::MonotonicNow()](uint32_t ended, uint32_t episodes, int64_t env_steps) {
+    const double seconds = absl::ToDoubleSeconds(skein::MonotonicNow() - begin);
     std::cerr << "skein eval: " << ended << " of " << episodes << " episodes have ended after " << env_steps
-              << " env steps" << std::endl;
+              << " env steps, ETA " << skein::FormatSeconds(seconds * (episodes - ended) / ended) << std::endl;
   };
   const auto result = skein::Evaluate(command.options);
   if (!result.ok()) return skein::ReportAndExitCode("skein eval", result.status());

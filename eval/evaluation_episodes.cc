@@ -15,9 +15,11 @@ namespace {
 
 constexpr uint32_t kMaxParallelEpisodes = 128;
 
-class Told {
+// Counts what an evaluation has done, and tells it now and then.
+class ProgressCount {
  public:
-  Told(const EpisodeProgress& on_progress, uint32_t episodes) : on_progress_(on_progress), episodes_(episodes) {}
+  ProgressCount(const EpisodeProgress& on_progress, uint32_t episodes)
+      : on_progress_(on_progress), episodes_(episodes) {}
   void Stepped(uint32_t count) {
     env_steps_ += count;
     if (!on_progress_ || MonotonicNow() < next_) return;
@@ -43,7 +45,8 @@ absl::Status Endless(const std::string& env_id, uint32_t episode) {
 
 // Runs episodes first .. first + count - 1 side by side.
 absl::Status RunSome(EpisodePolicy& policy, const VectorEnv::Options& options, uint32_t first, uint32_t count,
-                     RecordedEpisode* recording, Told* told, EvaluationResult* result, std::vector<bool>* failed) {
+                     RecordedEpisode* recording, ProgressCount* progress, EvaluationResult* result,
+                     std::vector<bool>* failed) {
   auto made = MakeEnvs(options.env_id, static_cast<int>(count), options.env);
   if (!made.ok()) return made.status();
   if (recording != nullptr && recording->episode >= first && recording->episode - first < count) {
@@ -69,12 +72,12 @@ absl::Status RunSome(EpisodePolicy& policy, const VectorEnv::Options& options, u
     policy.Act(obs.data(), action.data());
     const VectorEnv::StepResult step = envs.Step(action.data());
     if (!envs.failure().ok()) return envs.failure();
-    told->Stepped(running);
+    progress->Stepped(running);
     for (uint32_t e = 0; e < count; ++e) {
       if (ended[e] || !(step.terminated[e] || step.truncated[e])) continue;
       ended[e] = true;
       --running;
-      told->Ended();
+      progress->Ended();
       (*failed)[first + e] = step.diverged[e] != 0;
       result->returns[first + e] = step.episode_return[e];
       result->lengths[first + e] = step.episode_length[e];
@@ -106,10 +109,11 @@ absl::Status RunEpisodes(EpisodePolicy& policy, const VectorEnv::Options& option
   result->lengths.resize(episodes);
   for (const std::string& name : spec->episode_metrics) result->metrics[name].resize(episodes);
   std::vector<bool> failed(episodes, false);
-  Told told(on_progress, episodes);
+  ProgressCount progress(on_progress, episodes);
   for (uint32_t first = 0; first < episodes; first += kMaxParallelEpisodes) {
     const uint32_t count = std::min(kMaxParallelEpisodes, episodes - first);
-    if (absl::Status status = RunSome(policy, options, first, count, recording, &told, result, &failed); !status.ok()) {
+    if (absl::Status status = RunSome(policy, options, first, count, recording, &progress, result, &failed);
+        !status.ok()) {
       return status;
     }
   }
