@@ -88,9 +88,6 @@ def parse_arguments():
         if arguments.suite is None:
             parser.error("--config needs --out")
         arguments.out = DOCUMENTS[arguments.suite]
-    arguments.usual_seeds = arguments.seeds is None
-    if arguments.seeds is None:
-        arguments.seeds = 5 if arguments.suite in ("recipes", "wall-clock") else 10
     return arguments
 
 
@@ -98,10 +95,10 @@ def columns_of(arguments):
     return sorted({int(steps) for steps in arguments.at.split(",")})
 
 
-def seeds_of(arguments, usual):
+def seeds_of(arguments, usual, count):
     """Those that are asked for; `usual`: the first one where none is."""
     first = usual if arguments.first_seed is None else arguments.first_seed
-    return list(range(first, first + arguments.seeds))
+    return list(range(first, first + (count if arguments.seeds is None else arguments.seeds)))
 
 
 def run(command):
@@ -203,7 +200,7 @@ def run_suite(arguments):
     usual = MEMORY if arguments.suite == "memory" else RECIPES
     wanted = arguments.only.split(",") if arguments.only else [task.env for task in usual]
     tasks = [task for task in suite if task.env in wanted]
-    seeds = seeds_of(arguments, FIRST_SEED)
+    seeds = seeds_of(arguments, FIRST_SEED, 10 if arguments.suite == "memory" else 5)
     todo = [(seed, task) for task in tasks for seed in seeds
             if find_row(rows, task, seed) is None]
     for seed, task in [] if arguments.dry_run else todo:
@@ -278,7 +275,7 @@ def chosen(arguments, lines):
 def run_mujoco(arguments):
     lines = ["| task | env steps | return, mean +- std of the seeds | seeds | which | best published PPO |", "|---" * 6 + "|"]
     for task in chosen(arguments, MUJOCO):
-        seeds = seeds_of(arguments, task.first_seed)[:task.seeds if arguments.usual_seeds else None]
+        seeds = seeds_of(arguments, task.first_seed, task.seeds)
         rows = study_line(arguments, task, max(task.published.values(), default=0), seeds)
         lines += [mujoco_line(task, steps, rows, seeds) for steps in table_steps(task)]
     print("\n" + "\n".join(lines))
@@ -288,7 +285,7 @@ def run_wall_clock(arguments):
     lines = ["| task | return | median seconds | each seed's | seeds | rl_games on an RTX 3090 |", "|---" * 6 + "|"]
     for race in chosen(arguments, RACES):
         line = next((task for task in MUJOCO if task.name == race.name), Reference(race.name, MILLION, {}, ""))
-        seeds = seeds_of(arguments, race.first_seed)
+        seeds = seeds_of(arguments, race.first_seed, 5)
         interval = {"interval": arguments.interval or race.interval}
         rows = study_line(argparse.Namespace(**{**vars(arguments), **interval}), line, race.target, seeds)
         done = {row["seed"] for row in rows}
@@ -310,7 +307,7 @@ def main():
     elif arguments.suite == "wall-clock":
         run_wall_clock(arguments)
     else:
-        study(arguments, seeds_of(arguments, 1))
+        study(arguments, seeds_of(arguments, 1, 10))
 
 
 if __name__ == "__main__":
