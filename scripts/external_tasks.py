@@ -7,13 +7,12 @@ import pettingzoo
 
 
 class Spread(pettingzoo.ParallelEnv):
-    """MPE's simple_spread as the MAPPO paper's environment (Yu et al. 2022) has it: three agents, 25
-    steps. Each agent's reward is all of the common one and all of its own for collisions, which mpe2 weights by local_ratio and
+    """MPE's simple_spread as the MAPPO paper's environment (Yu et al. 2022) has it: three agents, 25 steps. Each agent's reward is all of the common one and all of its own for collisions, which mpe2 weights by local_ratio and
     1 - local_ratio, and 1 less in each step, because the paper's environment counts that an agent touches itself: 75 an
     episode. Landmarks are in the middle 0.8 of where mpe2 puts them.
 
-    World, physics, observations and rewards are mpe2's. The conversion from agents in turn to agents at once is not
-    PettingZoo's, which takes longer than the world's own step (tests/python/external_tasks_test.py compares the two)."""
+    World, physics, observations and rewards are mpe2's; only PettingZoo's conversion from agents in turn to agents at once is
+    left out (tests/python/external_tasks_test.py compares the two)."""
 
     metadata = {"name": "simple_spread"}
 
