@@ -120,6 +120,7 @@ std::vector<TransformOptions> MakeTransforms(const v1::EnvConfig& config) {
   for (int i = 0; i < config.transforms_size(); ++i) {
     transforms.push_back(MakeTransformOptions(config.transforms(i), "env.transforms[" + std::to_string(i) + "]"));
   }
+  for (TransformOptions& transform : transforms) transform.critic_sees_hidden = config.critic_sees_hidden();
   return transforms;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/config/transform_rules.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,26 @@ absl::Status CheckTransform(const v1::EnvTransform& transform, const std::string
   return absl::OkStatus();
 }
 
+// Only with a value function that can see more than the policy.
+absl::Status CheckCriticSeesHidden(const v1::RunConfig& config) {
+  const v1::EnvConfig& env = config.env();
+  if (!env.critic_sees_hidden()) return absl::OkStatus();
+  const bool hides =
+      env.hide_size() > 0 || std::any_of(env.transforms().begin(), env.transforms().end(),
+                                         [](const auto& transform) { return transform.hide_size() > 0; });
+  const char* const why = !hides ? "nothing is hidden; name columns in env.hide"
+                          : config.model().shared_trunk()
+                              ? "not with model.shared_trunk, which reads what the policy reads"
+                          : !config.model().central_critic() ? "needs model.central_critic: true"
+                                                             : nullptr;
+  return why == nullptr ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat("env.critic_sees_hidden: ", why));
+}
+
 }  // namespace
 
 absl::Status CheckTransforms(const v1::RunConfig& config) {
   const v1::EnvConfig& env = config.env();
+  if (absl::Status status = CheckCriticSeesHidden(config); !status.ok()) return status;
   for (int i = 0; i < env.transforms_size(); ++i) {
     const std::string path = absl::StrCat("env.transforms[", i, "]");
     if (absl::Status status = CheckTransform(env.transforms(i), path); !status.ok()) return status;

@@ -10,7 +10,8 @@
 namespace skein {
 
 // `env` with observations that lack the columns that `hide` names (kHide), as WrapInTransforms hides them. Global
-// states stay whole. InvalidArgument: it does not fit; names its setting.
+// states stay whole, and have these columns where the critic sees them. InvalidArgument: it does not fit; names its
+// setting.
 absl::StatusOr<std::unique_ptr<TensorEnv>> HideColumns(const TransformOptions& hide, torch::Device device,
                                                        std::unique_ptr<TensorEnv> env);
 

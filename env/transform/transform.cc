@@ -32,11 +32,16 @@ absl::Status Hide(Transform* transform) {
   auto kept = KeptColumns(transform->inner, transform->options.columns);
   if (!kept.ok()) return Refuse(*transform, std::string(kept.status().message()));
   transform->kept = *std::move(kept);
+  const EnvSpec& inner = transform->inner;
   EnvSpec& outer = transform->outer;
+  for (int column = 0; column < inner.obs_size && transform->options.critic_sees_hidden; ++column) {
+    if (!std::binary_search(transform->kept.begin(), transform->kept.end(), column)) transform->shown.push_back(column);
+  }
+  outer.global_state_size += inner.num_agents * static_cast<int>(transform->shown.size());
   outer.obs_size = static_cast<int>(transform->kept.size());
   outer.velocity_columns.clear();
   for (int column = 0; column < outer.obs_size; ++column) {
-    const std::vector<int>& velocities = transform->inner.velocity_columns;
+    const std::vector<int>& velocities = inner.velocity_columns;
     if (std::binary_search(velocities.begin(), velocities.end(), transform->kept[column])) {
       outer.velocity_columns.push_back(column);
     }

@@ -10,7 +10,8 @@
 #include "env/transform/transform_options.h"
 
 // Transforms around any environment.   Env -> transforms[0] -> transforms[1] ... -> VectorEnv
-// Global states and episode metrics stay those of the environment. A saved state begins with that of the environment.
+// Episode metrics stay those of the environment, and so do global states, but for what is hidden from the policy alone.
+// A saved state begins with that of the environment.
 namespace skein {
 
 // The policy's side of kSquash has the bounds +-kMaxSquashed, because bounds are finite; tanh of them is +-1 in
@@ -22,6 +23,9 @@ struct Transform {
   TransformOptions options;
   EnvSpec inner, outer;   // Of what it is around, and with it.
   std::vector<int> kept;  // kHide: columns of inner that outer has, in ascending order.
+  // kHide, where the critic sees them: the others, in ascending order. Outer's global state is inner's, then these of
+  // each agent. Else empty.
+  std::vector<int> shown;
 };
 
 // In place, what the environment gets of one agent's action [D] of the policy: `transforms` from the last to the first.

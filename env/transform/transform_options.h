@@ -13,6 +13,7 @@ struct TransformOptions {
   Kind kind = Kind::kClip;
   int count = 0;                     // kStack: observations. kTimeLimit: steps.
   std::vector<std::string> columns;  // kHide: "3", "8-16" or "velocities".
+  bool critic_sees_hidden = false;   // kHide: the columns become part of the global state.
   double factor = 1;                 // kRewardScale
   double low = 0, high = 0;          // kRewardClip
 };

@@ -53,19 +53,27 @@ class HidingEnv final : public TransformedEnv {
   HidingEnv(std::unique_ptr<Env> env, const Transform& transform)
       : TransformedEnv(std::move(env), transform.outer),
         kept_(transform.kept),
+        shown_(transform.shown),
+        inner_state_size_(transform.inner.global_state_size),
         inner_size_(transform.inner.obs_size),
         inner_(static_cast<size_t>(transform.inner.num_agents) * inner_size_) {}
 
-  void Observe(float* obs) const override {
-    const float* row = ObserveInner(*env_, &inner_);
-    for (int agent = 0; agent < spec_.num_agents; ++agent, row += inner_size_) {
-      for (const int column : kept_) *obs++ = row[column];
-    }
+  void Observe(float* obs) const override { CopyColumns(kept_, obs); }
+  void GlobalState(float* state) const override {
+    if (inner_state_size_ > 0) env_->GlobalState(state);
+    if (!shown_.empty()) CopyColumns(shown_, state + inner_state_size_);
   }
 
  private:
-  const std::vector<int> kept_;
-  const int inner_size_;
+  void CopyColumns(const std::vector<int>& columns, float* to) const {
+    const float* row = ObserveInner(*env_, &inner_);
+    for (int agent = 0; agent < spec_.num_agents; ++agent, row += inner_size_) {
+      for (const int column : columns) *to++ = row[column];
+    }
+  }
+
+  const std::vector<int> kept_, shown_;
+  const int inner_state_size_, inner_size_;
   mutable WrittenRow inner_;  // [A, O] of the environment, while it is observed.
 };
 

@@ -86,6 +86,18 @@ TEST(Transforms, OnADeviceHideAlone) {
               HasSubstr("env.transforms[1]: of the transforms, environments on the device have hide alone"));
 }
 
+TEST(Transforms, ACriticSeesWhatIsHiddenIfItCan) {
+  EXPECT_EQ(Error("env: {id: CartPole-v1, hide: [1], critic_sees_hidden: true}"), "");
+  EXPECT_EQ(Error("env: {id: CartPole-v1, transforms: [clip, hide: [1]], critic_sees_hidden: true}"), "");
+  EXPECT_THAT(Error("env: {id: CartPole-v1, transforms: [clip], critic_sees_hidden: true}"),
+              HasSubstr("env.critic_sees_hidden: nothing is hidden; name columns in env.hide"));
+  EXPECT_THAT(Error("env: {hide: [1], critic_sees_hidden: true}\nmodel: {central_critic: false}"),
+              HasSubstr("env.critic_sees_hidden: needs model.central_critic: true"));
+  EXPECT_THAT(Error("env: {hide: [1], critic_sees_hidden: true}\nmodel: {shared_trunk: true}"),
+              HasSubstr("env.critic_sees_hidden: not with model.shared_trunk"));
+  EXPECT_THAT(Error("phases: [{until_steps: 10, set: {env.critic_sees_hidden: true}}]"), HasSubstr("cannot change"));
+}
+
 TEST(Transforms, CannotChangeDuringARun) {
   EXPECT_THAT(Error("phases: [{until_steps: 10, set: {env.hide: [1]}}]"), HasSubstr("env.hide: cannot change"));
   EXPECT_THAT(Error("phases: [{until_steps: 10, set: {env.transforms: [clip]}}]"), HasSubstr("cannot change"));

@@ -131,6 +131,31 @@ TEST(TensorCartPole, HidesTheSameColumns) {
   EXPECT_THAT(error(), HasSubstr("env.transforms[0]: not with environments on the device"));
 }
 
+TEST(TensorCartPole, ShowsTheCriticTheSameColumns) {
+  using Kind = TransformOptions::Kind;
+  EnvOptions env;
+  env.transforms = {
+      {.setting = "env.hide", .kind = Kind::kHide, .columns = {"velocities"}, .critic_sees_hidden = true},
+      {.setting = "env.transforms[0]", .kind = Kind::kHide, .columns = {"0"}, .critic_sees_hidden = true}};
+  const auto native = MakeNative(25, env);
+  const auto tensor = MakeTensor(25, env);
+  ASSERT_EQ(tensor->spec().global_state_size, 3);
+  native->ResetAll(kFirstEnv);
+  tensor->ResetAll();
+  RandomStream random(3, RandomPurpose::kAction, 0, 0);
+  Ends ends;
+  torch::Tensor got = torch::empty({kEnvs, 3}), want = torch::empty({kEnvs, 3}), two = torch::empty({2, 3});
+  for (int t = 0; t < 60 && !HasFailure(); ++t) {
+    StepBoth(random, *native, *tensor, &ends);
+    tensor->GlobalState(got);
+    native->GlobalState(want.data_ptr<float>());
+    ASSERT_TRUE(torch::allclose(got, want, 1e-6, 1e-6)) << (got - want).abs().max();
+  }
+  const torch::Tensor some = torch::tensor({5, 0});
+  tensor->GlobalState(two, some);
+  EXPECT_TRUE(torch::equal(two, got.index_select(0, some)));
+}
+
 TEST(TensorCartPole, GoesOnFromTheOthersState) {
   const auto native = MakeNative(0);
   const auto tensor = MakeTensor(0);

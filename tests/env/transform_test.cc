@@ -112,6 +112,59 @@ TEST(VelocityColumns, AreThoseOfGymnasium) {
   }
 }
 
+std::vector<float> GlobalStates(const VectorEnv& env) {
+  std::vector<float> states(static_cast<size_t>(env.size()) * env.spec().global_state_size);
+  env.GlobalState(states.data());
+  return states;
+}
+
+// Of each environment its own state, then columns 1 and 3 of each agent, then what was column 0.
+TEST(HiddenColumns, AreInTheGlobalStateWhereTheCriticSeesThem) {
+  TransformOptions first = Hide({"1", "3"}), second = Hide({"0"});
+  first.critic_sees_hidden = second.critic_sees_hidden = true;
+  for (const char* id : {"CartPole-v1", "HalfCheetah-v5", "UavNavigate-v0"}) {
+    const auto whole = Make(id, {}), shown = Make(id, {first, second});
+    const size_t agents = whole->spec().num_agents, columns = whole->spec().obs_size;
+    const size_t own = whole->spec().global_state_size;
+    ASSERT_EQ(shown->spec().global_state_size, own + 3 * agents) << id;
+    whole->ResetAll(3);
+    shown->ResetAll(3);
+    RandomStream random(1, RandomPurpose::kAction, 0, 0);
+    int ended = 0;
+    for (int t = 0; t < 80; ++t) {
+      const auto want = [&](const std::vector<float>& states, const std::vector<float>& obs, size_t e) {
+        std::vector<float> state(states.begin() + e * own, states.begin() + (e + 1) * own);
+        for (size_t a = 0; a < agents; ++a) {
+          for (const size_t column : {1, 3}) state.push_back(obs[(e * agents + a) * columns + column]);
+        }
+        for (size_t a = 0; a < agents; ++a) state.push_back(obs[(e * agents + a) * columns]);
+        return state;
+      };
+      const auto row = [&](const std::vector<float>& states, size_t e) {
+        const size_t size = shown->spec().global_state_size;
+        return std::vector<float>(states.begin() + e * size, states.begin() + (e + 1) * size);
+      };
+      for (size_t e = 0; e < 2; ++e) {
+        ASSERT_EQ(row(GlobalStates(*shown), e), want(GlobalStates(*whole), Observed(*whole), e))
+            << id << ", step " << t;
+      }
+      const std::vector<float> action = RandomActions(*whole, random);
+      const auto plain = whole->Step(action.data()), got = shown->Step(action.data());
+      for (size_t e = 0; e < 2; ++e) {
+        if (!plain.terminated[e] && !plain.truncated[e]) continue;
+        ++ended;
+        const std::vector<float> obs(plain.final_obs, plain.final_obs + 2 * agents * columns);
+        const std::vector<float> states(plain.final_state, plain.final_state + 2 * own);
+        const size_t size = shown->spec().global_state_size;
+        ASSERT_EQ(row({got.final_state, got.final_state + 2 * size}, e), want(states, obs, e)) << id << ", step " << t;
+      }
+    }
+    if (std::string(id) == "CartPole-v1") {
+      EXPECT_GT(ended, 0);
+    }
+  }
+}
+
 TEST(HiddenColumns, AreAllThatIsMissing) {
   for (const char* id : {"CartPole-v1", "HalfCheetah-v5", "UavNavigate-v0"}) {
     const auto whole = Make(id, {}), hidden = Make(id, {Hide({"1", "3"})});

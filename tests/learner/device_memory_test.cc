@@ -98,6 +98,8 @@ TEST(DeviceMemory, ActsAsALiteralLoop) {
     ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory}));
     ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory, "model.critic_memory=separate"}));
     ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory, "env.hide=velocities"}));
+    const std::vector<std::string> shown = {"env.hide=velocities", "env.critic_sees_hidden=true"};
+    ExpectLiteralRollout(Config("CartPole-v1", {"model.memory=" + memory, shown[0], shown[1]}));
     ExpectLiteralRollout(Config("UavNavigate-v0", {"model.memory=" + memory}));
     ExpectLiteralRollout(Config("UavNavigate-v0", {"model.memory=" + memory, "env.hide=[0-3]"}));
     ExpectLiteralRollout(Config("UavNavigate-v0", {"model.memory=" + memory, "model.critic_memory=separate"}));
