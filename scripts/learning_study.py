@@ -48,7 +48,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from learning_suites import FIRST_SEED, GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Reference  # noqa: E402  Beside this script.
+from learning_suites import GENERAL, MEMORY, MILLION, MUJOCO, RACES, RECIPES, Reference  # noqa: E402  Beside this script.
 from learning_tables import (draw, find_row, first_above, mujoco_line, number, returns_table, suite_table,  # noqa: E402
                              table_steps, target_table, title)
 
@@ -199,10 +199,9 @@ def run_suite(arguments):
     suite = MEMORY if arguments.suite == "memory" else RECIPES + GENERAL
     usual = MEMORY if arguments.suite == "memory" else RECIPES
     wanted = arguments.only.split(",") if arguments.only else [task.env for task in usual]
-    tasks = [task for task in suite if task.env in wanted]
-    seeds = seeds_of(arguments, FIRST_SEED, 10 if arguments.suite == "memory" else 5)
-    todo = [(seed, task) for task in tasks for seed in seeds
-            if find_row(rows, task, seed) is None]
+    count = 10 if arguments.suite == "memory" else 5
+    seeds = {task: seeds_of(arguments, task.first_seed, count) for task in suite if task.env in wanted}
+    todo = [(seed, task) for task in seeds for seed in seeds[task] if find_row(rows, task, seed) is None]
     for seed, task in [] if arguments.dry_run else todo:
         rows.append(suite_row(arguments, task, seed))
         with open(path, "a", newline="") as file:
@@ -211,7 +210,7 @@ def run_suite(arguments):
                 writer.writeheader()
             writer.writerow(rows[-1])
         print(f"{task.env} seed {seed}: {task.figure} {rows[-1]['value']}", file=sys.stderr, flush=True)
-    print(suite_table(rows, tasks, seeds))
+    print(suite_table(rows, seeds))
 
 
 def study(arguments, seeds):

@@ -4,6 +4,9 @@
 import typing
 
 
+FIRST_SEED = 201  # Of a suite, where nothing else is said.
+
+
 class Task(typing.NamedTuple):
     """What an environment's recipe should reach, in test episodes with deterministic actions."""
     env: str
@@ -13,9 +16,9 @@ class Task(typing.NamedTuple):
     settings: tuple = ()  # Of `skein train`, beside the environment.
     recipe: str = "auto"  # --recipe
     config: str = ""  # --config in place of the environment; then `recipe` only says what the row is of
+    first_seed: int = FIRST_SEED  # Neither it nor those that follow had a part in the choice of the configuration.
 
 
-FIRST_SEED = 201  # Of a suite, where nothing else is said.
 GYMNASIUM = "Gymnasium's reward_threshold"
 ZOO = "https://github.com/DLR-RM/rl-baselines3-zoo/blob/master/benchmark.md"
 # The cheapest first.

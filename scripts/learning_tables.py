@@ -102,11 +102,13 @@ def what_differs(task):
     return "" if task.recipe == "auto" else f", `--recipe {task.recipe}`"
 
 
-def suite_table(rows, tasks, seeds):
+def suite_table(rows, seeds_of_task):
+    """seeds_of_task: task -> seeds. A column for each seed of any task."""
+    seeds = sorted({seed for those in seeds_of_task.values() for seed in those})
     lines = ["| environment | recipe | env steps | threshold | source | " +
              " | ".join(f"seed {seed}" for seed in seeds) + " | mean | reached |", "|---" * (7 + len(seeds)) + "|"]
-    for task in tasks:
-        found = [find_row(rows, task, seed) for seed in seeds]
+    for task, those in seeds_of_task.items():
+        found = [find_row(rows, task, seed) if seed in those else None for seed in seeds]
         done = [row for row in found if row]
         reached = sum(float(row["value"]) >= task.threshold for row in done)
         first = done[0] if done else {"recipe": "", "env_steps": 0}
