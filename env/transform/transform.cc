@@ -34,8 +34,11 @@ absl::Status Hide(Transform* transform) {
   transform->kept = *std::move(kept);
   const EnvSpec& inner = transform->inner;
   EnvSpec& outer = transform->outer;
-  for (int column = 0; column < inner.obs_size && transform->options.critic_sees_hidden; ++column) {
-    if (!std::binary_search(transform->kept.begin(), transform->kept.end(), column)) transform->shown.push_back(column);
+  if (transform->options.critic_sees_hidden) {
+    const std::vector<int>& kept = transform->kept;
+    for (int column = 0; column < inner.obs_size; ++column) {
+      if (!std::binary_search(kept.begin(), kept.end(), column)) transform->shown.push_back(column);
+    }
   }
   outer.global_state_size += inner.num_agents * static_cast<int>(transform->shown.size());
   outer.obs_size = static_cast<int>(transform->kept.size());
