@@ -171,7 +171,7 @@ void AddBenchFit(CLI::App* app, BenchAction* action) {
   verb->add_option("--hidden", options->hidden, "Units of each LSTM layer; model.hidden")->check(sizes);
   verb->add_option("--layers", options->layers, "LSTM layers; model.layers")->check(sizes);
   CLI::Option* const length = verb->add_option("--length", options->length, "Keys of each made-up sequence")
-                                  ->check(CLI::Range(1, 1000000))
+                                  ->check(CLI::Range(1, 16384))
                                   ->capture_default_str();
   verb->add_option("--batch-size", options->batch_size, "Sequences of a gradient step; train.batch_size")->check(sizes);
   verb->add_option("--data", options->data, "A file, or a pattern of several, instead of made-up sequences")

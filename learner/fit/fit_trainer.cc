@@ -15,6 +15,7 @@
 #include "base/process/cores.h"
 #include "learner/fit/saved_model.h"
 #include "learner/network/tensor_codec.h"
+#include "learner/optimize/memory_limit.h"
 #include "learner/ranks/collective.h"
 #include "learner/ranks/training_device.h"
 #include "learner/sequence/fit_settings.h"
@@ -44,10 +45,13 @@ template <typename Work>
 absl::Status Guarded(Work work) {
   try {
     return work();
-  } catch (const c10::Error& error) {
-    return absl::InternalError(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
+    if (IsOutOfMemory(error)) {
+      return absl::ResourceExhaustedError(
+          "not enough memory for the model; make model.embedding, model.hidden or model.layers smaller");
+    }
+    const auto* const torch_error = dynamic_cast<const c10::Error*>(&error);
+    return absl::InternalError(torch_error != nullptr ? torch_error->what_without_backtrace() : error.what());
   }
 }
 

@@ -14,6 +14,7 @@
 #include "learner/algorithm/registry.h"
 #include "learner/network/tensor_codec.h"
 #include "learner/optimize/device_share.h"
+#include "learner/optimize/memory_limit.h"
 #include "learner/ranks/training_device.h"
 #include "learner/run/checkpoint.h"
 #include "learner/run/device_rollout.h"
@@ -95,7 +96,9 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(const v1::RunConfig& conf
     if (absl::Status s = impl->algorithm->Synchronize(); !s.ok()) return s;
     return std::unique_ptr<Trainer>(new Trainer(std::move(impl)));
   } catch (const std::exception& error) {
-    return TorchError("building the networks", error);
+    if (!IsOutOfMemory(error)) return TorchError("building the networks", error);
+    return absl::ResourceExhaustedError(
+        "not enough memory for the networks; make model.hidden or model.memory_size smaller");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/process/clock.h"
+#include "learner/sequence/read_memory.h"
 
 namespace skein {
 
@@ -73,7 +74,7 @@ bool BatchStream::PrepareOne() {
     loading_[place.number] = 1;
     mu_.Unlock();
     const absl::Duration begin = MonotonicNow();
-    auto window = Load(place);
+    auto window = WithinMemory([&] { return Load(place); });
     const absl::Duration took = MonotonicNow() - begin;
     mu_.Lock();
     working_ += took;
@@ -94,13 +95,19 @@ bool BatchStream::PrepareOne() {
   if (--window->left == 0) loaded_.erase(place.number);
   mu_.Unlock();
   const absl::Duration begin = MonotonicNow();
-  auto batch = std::make_unique<SequenceBatch>(
-      MakeBatch(window->sequences, window->batches[number - place.first_batch], options_.parts));
-  batch->number = number;
+  auto batch = WithinMemory([&]() -> absl::StatusOr<std::unique_ptr<SequenceBatch>> {
+    return std::make_unique<SequenceBatch>(
+        MakeBatch(window->sequences, window->batches[number - place.first_batch], options_.parts));
+  });
   const absl::Duration took = MonotonicNow() - begin;
   mu_.Lock();
   working_ += took;
-  ready_[number] = std::move(batch);
+  if (!batch.ok()) {
+    failure_.Update(batch.status());
+    return false;
+  }
+  (*batch)->number = number;
+  ready_[number] = *std::move(batch);
   return true;
 }
 

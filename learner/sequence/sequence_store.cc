@@ -26,6 +26,7 @@
 #include "base/process/no_links.h"
 #include "base/process/system_error.h"
 #include "learner/sequence/line_reader.h"
+#include "learner/sequence/read_memory.h"
 #include "learner/sequence/sequence_writer.h"
 #include "spdlog/spdlog.h"
 
@@ -148,13 +149,14 @@ absl::StatusOr<Json> WriteAll(const v1::FitConfig& config, const std::string& fo
   const auto work = [&] {
     for (size_t i = next++; i < files.size(); i = next++) {
       double reported = 0;
-      const auto written =
-          WriteSequences(config, files[i], static_cast<uint32_t>(i), StoredPath(folder, i), [&](uint64_t bytes) {
-            const absl::MutexLock lock(&mu);
-            done += static_cast<double>(bytes) - reported;
-            reported = static_cast<double>(bytes);
-            return failure.ok() && progress(std::min(1.0, done / total));
-          });
+      const auto report = [&](uint64_t bytes) {
+        const absl::MutexLock lock(&mu);
+        done += static_cast<double>(bytes) - reported;
+        reported = static_cast<double>(bytes);
+        return failure.ok() && progress(std::min(1.0, done / total));
+      };
+      const auto written = WithinMemory(
+          [&] { return WriteSequences(config, files[i], static_cast<uint32_t>(i), StoredPath(folder, i), report); });
       const absl::MutexLock lock(&mu);
       if (!written.ok()) {
         failure.Update(written.status());

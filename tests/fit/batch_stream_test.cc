@@ -6,8 +6,11 @@
 
 #include <fstream>
 #include <map>
+#include <new>
+#include <string>
 
 #include "learner/sequence/fit_settings.h"
+#include "learner/sequence/read_memory.h"
 #include "tests/fit/text_file.h"
 
 namespace skein {
@@ -108,6 +111,13 @@ TEST(BatchStream, GoesThroughWindowsSmallerThanABatch) {
   size_t sequences = 0;
   for (const auto& batch : Classes(&stream)) sequences += batch.empty() ? 0 : 1;
   EXPECT_EQ(sequences, stream.batches());
+}
+
+TEST(BatchStream, LackOfMemoryIsAnErrorThatSaysWhatToLower) {
+  const auto read = WithinMemory([]() -> absl::StatusOr<int> { throw std::bad_alloc(); });
+  EXPECT_EQ(read.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(read.status().message()), testing::HasSubstr("lower data.window"));
+  EXPECT_EQ(*WithinMemory([]() -> absl::StatusOr<int> { return 3; }), 3);
 }
 
 }  // namespace
