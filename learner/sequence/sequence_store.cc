@@ -199,6 +199,8 @@ SequenceStore::~SequenceStore() = default;
 absl::StatusOr<std::vector<std::string>> ListDataFiles(const std::string& files) {
   std::vector<std::string> paths;
   std::set<std::string> seen;
+  std::error_code unknown;
+  if (std::filesystem::is_regular_file(files, unknown)) return std::vector<std::string>{files};
   for (const absl::string_view item : absl::StrSplit(files, ',', absl::SkipWhitespace())) {
     const std::string pattern(absl::StripAsciiWhitespace(item));
     glob_t found = {};
@@ -215,6 +217,11 @@ absl::StatusOr<std::vector<std::string>> ListDataFiles(const std::string& files)
   if (paths.empty()) {
     return absl::InvalidArgumentError("data.files is empty; give --data FILE, or set it in the configuration");
   }
+  for (const std::string& path : paths) {
+    if (Escaped(path) == path) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": the name has control characters, or bytes that are not UTF-8; rename the file"));
+  }
   return paths;
 }
 
@@ -223,12 +230,6 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> SequenceStore::Open(const v1::Fit
                                                                    const std::function<bool(double)>& progress) {
   const auto files = ListDataFiles(config.data().files());
   if (!files.ok()) return files.status();
-  for (const std::string& file : *files) {
-    if (Escaped(file) != file) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          file, ": the name has control characters, or bytes that are not UTF-8, which no checkpoint can hold"));
-    }
-  }
   if (absl::Status s = MakeFolder(folder); !s.ok()) return s;
   const std::string index_path = absl::StrCat(folder, "/", kIndex);
   Json index = OldIndex(folder, SettingsOf(config), *files);

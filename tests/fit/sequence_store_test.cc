@@ -45,6 +45,15 @@ std::vector<std::string> Read(const SequenceStore& store, Part part) {
   return texts;
 }
 
+TEST(ListDataFiles, TakesAFileOfExactlyThatNameAndRefusesNamesThatNobodyCanWrite) {
+  const std::string folder = FreshFolder("names"), comma = folder + "/a,b[1].txt";
+  WriteText(comma, "1\n");
+  EXPECT_THAT(*ListDataFiles(comma), ElementsAre(comma));
+  const auto wrong = ListDataFiles(WriteText(folder + "/a\xff", "1\n"));
+  EXPECT_EQ(wrong.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("bytes that are not UTF-8; rename the file"));
+}
+
 TEST(SequenceStore, KeepsSequencesOfSeveralFilesInOrder) {
   const std::string folder = FreshFolder("store");
   WriteText(folder + "/a.txt", "5 22 5\n\n007 5\n");
