@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/process/system_error.h"
 
 namespace skein {
@@ -89,7 +91,11 @@ absl::StatusOr<bool> LineReader::Next(absl::string_view* line) {
     break;
   }
   ++line_;
-  if (!line->empty() && line->back() == '\r') line->remove_suffix(1);
+  if (line_ == 1) absl::ConsumePrefix(line, "\xEF\xBB\xBF");  // UTF-8's byte order mark.
+  absl::ConsumeSuffix(line, "\r");
+  if (absl::StrContains(*line, '\r')) {
+    return Error("a carriage return within the line; lines end with a newline, or with both");
+  }
   return true;
 }
 

@@ -35,7 +35,8 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // Sets `line` to the next line without its end; it is valid until the next call. false: there is none.
+  // Sets `line` to the next line without its end, \n or \r\n, and without a byte order mark before the first one; it
+  // is valid until the next call. false: there is none. DataLoss, too: another \r.
   absl::StatusOr<bool> Next(absl::string_view* line);
   uint64_t line() const { return line_; }  // Of the last line, from 1.
   const FileStamp& stamp() const { return stamp_; }

@@ -40,6 +40,17 @@ TEST(LineReader, ReadsLinesWithAndWithoutEnd) {
   EXPECT_THAT(*ReadAll(WriteText(folder + "/b", "")), ElementsAre());
 }
 
+TEST(LineReader, SkipsAByteOrderMarkAndRefusesOtherLineEnds) {
+  const std::string folder = FreshFolder("ends");
+  EXPECT_THAT(*ReadAll(WriteText(folder + "/a",
+                                 "\xEF\xBB\xBF"
+                                 "1 2\r\n3\r\n")),
+              ElementsAre("1 2", "3"));
+  const auto old = ReadAll(WriteText(folder + "/b", "1 2\n3\r4\r"));
+  EXPECT_EQ(old.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(old.status().message(), HasSubstr("/b:2: a carriage return within the line"));
+}
+
 TEST(LineReader, ReadsWhatGzipCompressed) {
   const std::string folder = FreshFolder("gzip");
   std::string text;
