@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <limits>
 #include <memory>
@@ -13,9 +14,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "base/config/message_settings.h"
 #include "base/process/cores.h"
@@ -264,6 +266,18 @@ absl::Status Detector::Read(const std::string& path, std::FILE* out, const Shutd
   return absl::OkStatus();
 }
 
+// Of a setting that training alone reads no verdict would change.
+absl::Status CheckMayChange(const std::string& assignment) {
+  static constexpr std::array<absl::string_view, 7> kRead = {
+      "data.max_length",    "data.too_long", "data.unknown_keys",  "detect.rule",
+      "detect.probability", "detect.top_g",  "detect.known_counts"};
+  const absl::string_view key =
+      absl::StripAsciiWhitespace(absl::string_view(assignment).substr(0, assignment.find('=')));
+  if (std::find(kRead.begin(), kRead.end(), key) != kRead.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--set ", Shown(assignment), ": detect reads ",
+                                                 absl::StrJoin(kRead, ", "), " alone; all else is the training's"));
+}
+
 }  // namespace
 
 absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const ShutdownSignal* shutdown) {
@@ -274,10 +288,7 @@ absl::Status RunDetect(const DetectOptions& options, std::FILE* out, const Shutd
   auto saved = ReadSavedModel(checkpoint->checkpoint, checkpoint->path);
   if (!saved.ok()) return saved.status();
   for (const std::string& assignment : options.overrides) {
-    if (!absl::StartsWith(assignment, "data.") && !absl::StartsWith(assignment, "detect.")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--set ", Shown(assignment), ": only settings of data and detect can be changed here"));
-    }
+    if (absl::Status s = CheckMayChange(assignment); !s.ok()) return s;
     if (absl::Status s = OverrideSetting(assignment, &saved->config); !s.ok()) return s;
   }
   if (absl::Status s = ValidateFitConfig(saved->config); !s.ok()) return s;

@@ -397,8 +397,9 @@ absl::Status RunFit(const FitOptions& options, ShutdownSignal* shutdown) {
   FitOptions resolved = options;
   v1::FitTrainConfig* const train = resolved.config.mutable_train();
   train->set_parts(PartsFor(*train, static_cast<uint32_t>(ranks->place.size)));
+  const bool alone = ranks->place.size == 1;
   FitRun run(resolved, *std::move(ranks), shutdown);
-  return AsLostRank(run.Run());
+  return alone ? run.Run() : AsLostRank(run.Run());
 }
 
 }  // namespace skein

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // skein fit and skein detect as programs.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -281,6 +284,14 @@ TEST(FitProgram, LeavesTheRunsOfOthersAsTheyAre) {
   EXPECT_EQ(Read(run + ".old-1/config.yaml"), settings);
   EXPECT_FALSE(std::filesystem::exists(run + ".old-1/rank-1.log"));
   EXPECT_TRUE(std::filesystem::exists(run + "/rank-1.log"));
+  const int held = open((run + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(held, LOCK_EX | LOCK_NB), 0);
+  for (const char* learners : {"1", "2"}) {  // Not 75, after which launchers try again at once.
+    const Ended refused = RunToEnd("skein", Arguments(folder, {"--learners", learners}));
+    EXPECT_EQ(refused.code, 69) << refused.err;
+    EXPECT_THAT(refused.err, MatchesRegex("skein fit: [^\n]*/run is in use by another training; stop it, [^\n]*\n"));
+  }
+  close(held);
 }
 
 TEST(FitProgram, TwoLearnersRefuseInOneLineAndChangeNothing) {
@@ -330,6 +341,13 @@ TEST(FitProgram, ChoosesNoLimitWithoutHeldOutSequences) {
       RunToEnd("skein", {"detect", "--checkpoint", "a", "--data", "b", "--top-g", "3", "--probability", "0.5"});
   EXPECT_EQ(both.code, 64);
   EXPECT_THAT(both.err, HasSubstr("--probability excludes --top-g"));
+  for (const char* unread : {"data.holdout=0.5", "detect.false_alarms=0.5", "train.lr=1", "data.files=x"}) {
+    std::vector<std::string> with_unread = detect;
+    with_unread.insert(with_unread.end(), {"--set", unread});
+    const Ended ended = RunToEnd("skein", with_unread);
+    EXPECT_EQ(ended.code, 64) << unread;
+    EXPECT_THAT(ended.err, MatchesRegex("skein detect: --set '?[^\n]*: detect reads data.max_length, [^\n]*\n"));
+  }
   std::vector<std::string> with_limit = detect;
   with_limit.insert(with_limit.end(), {"--set", "detect.probability=0.5"});
   EXPECT_EQ(RunToEnd("skein", with_limit).code, 0);
