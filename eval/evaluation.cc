@@ -92,6 +92,17 @@ struct Match {
   std::unique_ptr<EpisodePolicy> policy;
 };
 
+// The columns that each `hide` leaves of an observation.
+absl::StatusOr<std::vector<std::vector<int>>> ColumnsLeft(const std::string& env_id, const EnvOptions& options) {
+  const auto transforms = FindTransforms(env_id, options);
+  if (!transforms.ok()) return transforms.status();
+  std::vector<std::vector<int>> columns;
+  for (const Transform& transform : *transforms) {
+    if (transform.options.kind == TransformOptions::Kind::kHide) columns.push_back(transform.kept);
+  }
+  return columns;
+}
+
 absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, EvaluationResult* result) {
   const auto loaded = LoadCheckpointPolicy(options.checkpoint, /*any_model=*/true);  // Compared below, after --set.
   if (!loaded.ok()) return loaded.status();
@@ -112,6 +123,19 @@ absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, Evalua
     return absl::InvalidArgumentError(absl::StrCat(
         "--set: with these settings ", spec->id, " has ", spec->obs_size, " observations and ", spec->action_size,
         " actions; the policy was trained with ", loaded->spec.obs_size, " and ", loaded->spec.action_size));
+  }
+  const auto shown = ColumnsLeft(spec->id, match.env.env);
+  if (!shown.ok()) return shown.status();
+  // Of the same environment: the run's own may no longer be there.
+  *config.mutable_env()->mutable_hide() = loaded->config.env().hide();
+  *config.mutable_env()->mutable_transforms() = loaded->config.env().transforms();
+  const auto learned = ColumnsLeft(spec->id, MakeEnvOptions(config.env()));
+  if (!learned.ok()) return learned.status();
+  if (*shown != *learned) {
+    return absl::InvalidArgumentError(
+        "--set: with these settings the policy sees other columns of an observation than in its training; leave "
+        "env.hide "
+        "and the hide of env.transforms as they are");
   }
   match.spec = *spec;
   match.policy = std::make_unique<CheckpointActor>(loaded->policy, match.spec);

@@ -345,6 +345,11 @@ TEST(Evaluate, RefusesOptionsThatContradictEachOther) {
   const std::string quadruped = Save(other_folder, Untrained("QuadrupedStand-v0"));
   refused({.checkpoint = quadruped, .overrides = {"env.mujoco.observation=joints"}},
           "has 22 observations and 8 actions; the policy was trained with 29 and 8");
+  const ScratchFolder third_folder;
+  const std::string blind = Save(third_folder, Untrained("CartPole-v1", {"env.hide=velocities"}));
+  refused({.checkpoint = blind, .overrides = {"env.hide=[0, 2]"}},
+          "other columns of an observation than in its training");
+  EXPECT_TRUE(Evaluate({.checkpoint = blind, .episodes = 1, .overrides = {"env.hide=[1, 3]"}}).ok());  // The same ones.
   refused({.baseline = "random"}, "want --env");
   refused({.baseline = "lazy", .env_id = "CartPole-v1"}, "random or greedy");
   refused({.baseline = "greedy", .env_id = "CartPole-v1"}, "CartPole-v1 has no greedy policy");
