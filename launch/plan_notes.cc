@@ -2,6 +2,7 @@
 #include "launch/plan_notes.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/config/algorithm_rules.h"
 #include "base/config/config.h"
 #include "base/config/phases.h"
@@ -35,6 +36,23 @@ std::string DeviceNote(const v1::RunConfig& config) {
                       " at once");
 }
 
+namespace {
+
+// Settings of a memory that are not the defaults, by key.
+std::vector<std::string> MemorySettings(const v1::RunConfig& user, const v1::RunConfig& defaults) {
+  std::vector<std::string> keys;
+  const auto& model = user.model();
+  if (model.has_memory_size() && model.memory_size() != defaults.model().memory_size()) {
+    keys.emplace_back("model.memory_size");
+  }
+  if (model.has_critic_memory() && model.critic_memory() != defaults.model().critic_memory()) {
+    keys.emplace_back("model.critic_memory");
+  }
+  return keys;
+}
+
+}  // namespace
+
 std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunConfig& config) {
   // The configuration in a run's folder has all settings, those that were not read too.
   v1::RunConfig defaults, with_directions, with_hidden;
@@ -49,6 +67,12 @@ std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunCon
   }
   if (config.model().policy() == v1::POLICY_KIND_LINEAR && !MessageDifferencer::Equals(with_hidden, defaults)) {
     notes.push_back("note: model.hidden means nothing with model.policy linear and is ignored");
+  }
+  const std::vector<std::string> of_memory = MemorySettings(user, defaults);
+  if (config.model().memory() == v1::MEMORY_NONE && !of_memory.empty()) {
+    notes.push_back(absl::StrCat("note: ", absl::StrJoin(of_memory, ", "), of_memory.size() == 1 ? " means" : " mean",
+                                 " nothing with model.memory none and ", of_memory.size() == 1 ? "is" : "are",
+                                 " ignored"));
   }
   const auto last = static_cast<int>(PhaseAt(config, config.total_steps() - 1));
   if (last < config.phases_size()) {

@@ -325,6 +325,12 @@ TEST(LaunchPlan, SettingsThatNothingReadsAreNoted) {
   EXPECT_THAT(PlanLaunch(again, 4)->notes, IsEmpty());
   options.overrides = {"directions.num_dirs=8", "es.step_size=1", "model.hidden=[8]"};
   EXPECT_THAT(PlanLaunch(options, 4)->notes, IsEmpty());
+  options.overrides = {"model.critic_memory=separate", "model.memory_size=32"};
+  EXPECT_THAT(PlanLaunch(options, 4)->notes,
+              ElementsAre("note: model.memory_size, model.critic_memory mean nothing with model.memory none and are "
+                          "ignored"));
+  options.overrides.emplace_back("model.memory=gru");
+  EXPECT_THAT(PlanLaunch(options, 4)->notes, IsEmpty());
 }
 
 TEST(LaunchPlan, PhasesThatNeverBeginAreNoted) {
