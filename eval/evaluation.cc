@@ -134,8 +134,7 @@ absl::StatusOr<Match> MatchOfCheckpoint(const EvaluationOptions& options, Evalua
   if (*shown != *learned) {
     return absl::InvalidArgumentError(
         "--set: with these settings the policy sees other columns of an observation than in its training; leave "
-        "env.hide "
-        "and the hide of env.transforms as they are");
+        "env.hide and the hide of env.transforms as they are");
   }
   match.spec = *spec;
   match.policy = std::make_unique<CheckpointActor>(loaded->policy, match.spec);

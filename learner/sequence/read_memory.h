@@ -17,9 +17,8 @@ std::invoke_result_t<Read> WithinMemory(Read read) {
     return read();
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
-        "not enough memory for the sequences that are read ahead; lower data.window, data.prefetch, train.batch_size "
-        "or "
-        "data.max_length");
+        "not enough memory for the sequences that are read ahead; lower data.window, data.prefetch, "
+        "train.batch_size or data.max_length");
   }
 }
 

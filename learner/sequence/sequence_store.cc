@@ -200,8 +200,9 @@ absl::StatusOr<std::vector<std::string>> ListDataFiles(const std::string& files)
   std::vector<std::string> paths;
   std::set<std::string> seen;
   std::error_code unknown;
-  if (std::filesystem::is_regular_file(files, unknown)) return std::vector<std::string>{files};
-  for (const absl::string_view item : absl::StrSplit(files, ',', absl::SkipWhitespace())) {
+  const bool one = std::filesystem::is_regular_file(files, unknown);
+  if (one) paths.push_back(files);
+  for (const absl::string_view item : absl::StrSplit(one ? "" : files, ',', absl::SkipWhitespace())) {
     const std::string pattern(absl::StripAsciiWhitespace(item));
     glob_t found = {};
     const int code = glob(pattern.c_str(), GLOB_NOCHECK, nullptr, &found);
