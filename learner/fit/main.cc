@@ -12,9 +12,11 @@
 
 int main(int argc, char** argv) {
   skein::ShutdownSignal shutdown;
+  // With a verb it is what `skein` runs, and speaks as such.
+  const bool has_verb = argc > 1 && argv[1][0] != '-';
   CLI::App app(
       "Trains models of sequences from files, and judges sequences by them. `skein fit` and `skein detect` call it.",
-      "skein-fit");
+      has_verb ? "skein" : "skein-fit");
   app.require_subcommand(1);
   skein::FitAction action;
   skein::AddFit(&app, &action);

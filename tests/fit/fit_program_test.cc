@@ -341,6 +341,7 @@ TEST(FitProgram, ChoosesNoLimitWithoutHeldOutSequences) {
       RunToEnd("skein", {"detect", "--checkpoint", "a", "--data", "b", "--top-g", "3", "--probability", "0.5"});
   EXPECT_EQ(both.code, 64);
   EXPECT_THAT(both.err, HasSubstr("--probability excludes --top-g"));
+  EXPECT_THAT(RunToEnd("skein", {"fit", "--seed", "x"}).err, MatchesRegex("skein fit: --seed: [^\n]*\n"));
   for (const char* unread : {"data.holdout=0.5", "detect.false_alarms=0.5", "train.lr=1", "data.files=x"}) {
     std::vector<std::string> with_unread = detect;
     with_unread.insert(with_unread.end(), {"--set", unread});
