@@ -13,6 +13,23 @@ namespace skein {
 
 using google::protobuf::util::MessageDifferencer;
 
+namespace {
+
+// Settings of a memory that are not the defaults, by key.
+std::vector<std::string> MemorySettings(const v1::RunConfig& user, const v1::RunConfig& defaults) {
+  std::vector<std::string> keys;
+  const auto& model = user.model();
+  if (model.has_memory_size() && model.memory_size() != defaults.model().memory_size()) {
+    keys.emplace_back("model.memory_size");
+  }
+  if (model.has_critic_memory() && model.critic_memory() != defaults.model().critic_memory()) {
+    keys.emplace_back("model.critic_memory");
+  }
+  return keys;
+}
+
+}  // namespace
+
 std::string AutomaticNote(const std::optional<RunSizes>& before, uint32_t cores, uint32_t learners) {
   if (before) {
     return absl::StrCat("runners: ", before->runners, " with ", before->envs_per_runner,
@@ -35,23 +52,6 @@ std::string DeviceNote(const v1::RunConfig& config) {
                       directions.dir_chunk() == 0 ? "all" : absl::StrCat(directions.dir_chunk(), " directions"),
                       " at once");
 }
-
-namespace {
-
-// Settings of a memory that are not the defaults, by key.
-std::vector<std::string> MemorySettings(const v1::RunConfig& user, const v1::RunConfig& defaults) {
-  std::vector<std::string> keys;
-  const auto& model = user.model();
-  if (model.has_memory_size() && model.memory_size() != defaults.model().memory_size()) {
-    keys.emplace_back("model.memory_size");
-  }
-  if (model.has_critic_memory() && model.critic_memory() != defaults.model().critic_memory()) {
-    keys.emplace_back("model.critic_memory");
-  }
-  return keys;
-}
-
-}  // namespace
 
 std::vector<std::string> UnreadNotes(const v1::RunConfig& user, const v1::RunConfig& config) {
   // The configuration in a run's folder has all settings, those that were not read too.

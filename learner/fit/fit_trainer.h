@@ -25,7 +25,7 @@ class Collective;
 
 // Trains the model of a FitConfig.   SequenceBatch -> parts on ranks and threads -> sum in their order -> FlatAdam
 // All ranks make the same calls with the same batches; each computes its share of the parts. Not thread-safe.
-// Errors as Collective's; ResourceExhausted: no memory for a single sequence; Internal: what Torch threw.
+// Errors as Collective's; ResourceExhausted: no memory for the model or a single sequence; Internal: what Torch threw.
 class FitTrainer {
  public:
   // `collective` (null: a single rank) must outlive this. `local_rank` selects the GPU if train.device is auto.

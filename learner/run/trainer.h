@@ -48,7 +48,8 @@ struct RunRecord {
 class Trainer {
  public:
   // `collective` must outlive this; null: a single rank. `local_rank` selects the GPU if learner.device is auto.
-  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice.
+  // InvalidArgument, FailedPrecondition: learner.device, as ParseTrainingDevice. ResourceExhausted: no memory for the
+  // networks.
   static absl::StatusOr<std::unique_ptr<Trainer>> Make(const v1::RunConfig& config, const EnvSpec& spec,
                                                        Collective* collective = nullptr, int local_rank = 0);
   ~Trainer();

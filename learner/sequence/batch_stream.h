@@ -37,7 +37,8 @@ class BatchStream {
   BatchStream(const SequenceStore* store, const Options& options);
   ~BatchStream();  // Waits for the threads, at most as long as one of them reads.
 
-  // The next batch; null after the last one. Errors as SequenceStore::Read.
+  // The next batch; null after the last one. Errors as SequenceStore::Read; ResourceExhausted: no memory for what is
+  // read ahead.
   absl::StatusOr<std::unique_ptr<SequenceBatch>> Next();
 
   uint64_t batches() const { return batches_; }      // Of the whole epoch.

@@ -56,7 +56,7 @@ class SequenceStore {
   // with the share that is done, from several threads; returning false cancels. InvalidArgument: no file. DataLoss
   // (file and line): a bad line, an empty file, a damaged or changed file, a key that only held-out sequences have if
   // data.unknown_keys refuses such. FailedPrecondition: a file's name is not UTF-8. Cancelled. ResourceExhausted,
-  // PermissionDenied: the folder cannot be written.
+  // PermissionDenied: the folder cannot be written. ResourceExhausted: no memory for a file's sequences, too.
   static absl::StatusOr<std::unique_ptr<SequenceStore>> Open(const v1::FitConfig& config, const std::string& folder,
                                                              const std::function<bool(double)>& progress);
   ~SequenceStore();
@@ -81,7 +81,9 @@ class SequenceStore {
   std::string digest_;
 };
 
-// The files that data.files names, sorted where a pattern names several, each once. NotFound: one that is not there.
+// The files that data.files names, sorted where a pattern names several, each once; the file of exactly that name, if
+// there is one. Whether the others are there is not looked at. InvalidArgument: none is named. NotFound: a pattern that
+// cannot be listed. FailedPrecondition: a name has control characters or is not UTF-8.
 absl::StatusOr<std::vector<std::string>> ListDataFiles(const std::string& files);
 
 }  // namespace skein
